@@ -7,10 +7,11 @@ use std::io::{self, Read};
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch};
-use mainstem_postgres::cast::check_assignment;
+use arrow::datatypes::DataType as ArrowType;
+use mainstem_postgres::cast::{assign, check_assignment};
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::limits;
-use mainstem_storage::schema::{Column, TableSchema};
+use mainstem_storage::schema::{Column, DataType, TableSchema};
 use mainstem_storage::transaction::{StatementWrites, Transaction};
 use mainstem_storage::{Error, ErrorKind, Result};
 
@@ -83,7 +84,7 @@ fn copied_from(
     let of = (table.clone(), &*transaction);
     let mut input = CopyIn { of, columns, sources, expressions, condition, rejected, writes, env };
     let read = match (&options.place, &format, client) {
-        (CopyPlace::File(path), CopyFormat::Parquet, _) => input.parquet(ParquetFile::open(path)?),
+        (CopyPlace::File(path), CopyFormat::Parquet, _) => input.parquet(ParquetFile::open(path)?.with_offsets()?),
         (_, format, Some(stream)) => input.lines(stream, format),
         (CopyPlace::File(path), format, None) => input.file(path, format),
         (CopyPlace::Client, _, None) => return Err(no_stream("STDIN", "copy_in")),
@@ -221,6 +222,8 @@ const INSERTED_ROWS: usize = 2 * limits::SEGMENT_ROWS_DEFAULT as usize;
 /// Chunks of a file that the threads of a load hold at once are at most 1 / this of the share of loads; with their
 /// arrays they take about half of it.
 const CHUNKS_SHARE: u64 = 4;
+/// Row groups of a file that are decoded and not taken yet are at most 1 / this of the share of loads.
+const GROUPS_SHARE: u64 = 2;
 
 struct CopyIn<'a, 'e> {
     /// The table, and the transaction that sees it.
@@ -367,23 +370,23 @@ impl CopyIn<'_, '_> {
             check_assignment(in_file.field(at).data_type(), false, column)?;
             found.push(at);
         }
-        for batch in file.read(found, limits::BATCH_ROWS)? {
-            let batch = batch?;
+        let convert = |batch: RecordBatch| {
+            let values = columns.iter().map(|column| {
+                let array = batch.column_by_name(&column.name);
+                let array = array.ok_or_else(|| Error::internal("a column of the file is lost"))?;
+                match (column.data_type, array.data_type()) {
+                    // A load takes texts as they are.
+                    (DataType::Text { .. }, ArrowType::Utf8) => Ok(array.clone()),
+                    _ => assign(array, column),
+                }
+            });
+            Ok((values.collect::<Result<Vec<_>>>()?, batch.num_rows()))
+        };
+        let memory = self.writes.load_memory() / GROUPS_SHARE;
+        file.read(&found, INSERTED_ROWS, (self.env.settings.threads(), memory), convert, |(columns, rows)| {
             self.env.cancel.check()?;
-            let in_order = columns.iter().map(|c| batch.column_by_name(&c.name).cloned()).collect::<Option<Vec<_>>>();
-            let in_order = in_order.ok_or_else(|| Error::internal("a column of the file is lost"))?;
-            let (table, transaction) = &self.of;
-            let values = self.expressions.fill(transaction, &in_order, &self.sources, batch.num_rows())?;
-            self.env.progress.add_rows(batch.num_rows());
-            let rows = RecordBatch::try_new(nullable_schema(table), values)?;
-            let rows = match &self.condition {
-                Some(condition) => condition.fulfilled(&rows)?.0,
-                None => rows,
-            };
-            let rows = self.expressions.checked(rows.columns().to_vec())?;
-            self.writes.insert(table, &rows)?;
-        }
-        Ok(())
+            self.insert(&columns, rows, Vec::new)
+        })
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::io::{self, Read, Write};
 
+use arrow::array::AsArray;
+use arrow::datatypes::Int64Type;
 use mainstem::{Connection, Database};
 
 use super::support::{code, quiet, rows};
@@ -459,4 +461,50 @@ fn a_file_of_many_chunks_is_what_its_stream_is() {
         assert!(error.to_string().contains(&says), "{row}: {error}");
         assert_eq!(rows(&connection, "SELECT count(*) FROM by_file"), ["0"]);
     }
+}
+
+/// Row groups that several threads read come in the file's order, whatever memory there is; a damaged one leaves no row.
+#[test]
+fn row_groups_of_a_parquet_file_come_in_their_order() {
+    const ROWS: u64 = 400_000;
+    let database = quiet();
+    let connection = database.connect().unwrap();
+    let columns = "k BIGINT, v TEXT, d DECIMAL(12,2) NOT NULL, c CHAR(3)";
+    let layout = "WITH (layout = 'insertion')";
+    connection
+        .execute_batch(&format!("CREATE TABLE t ({columns}) {layout}; CREATE TABLE u ({columns}) {layout}"))
+        .unwrap();
+    let values = "k, CASE WHEN k % 5 > 0 THEN 'text ' || k % 1000 END, k / 100.0, 'c' || k % 7";
+    connection.execute(&format!("INSERT INTO t SELECT {values} FROM generate_series(1, {ROWS}) AS s (k)")).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.parquet");
+    let name = path.display().to_string();
+    connection.execute(&format!("COPY t TO '{name}'")).unwrap();
+    for (threads, memory, condition) in [(4, "1GB", ""), (4, "16MB", ""), (1, "1GB", ""), (4, "1GB", "WHERE k % 3 = 1")]
+    {
+        connection.execute(&format!("SET memory_limit = '{memory}'")).unwrap();
+        connection.execute(&format!("SET threads = {threads}")).unwrap();
+        connection.execute("TRUNCATE u").unwrap();
+        let copied = connection.execute(&format!("COPY u FROM '{name}' {condition}")).unwrap();
+        connection.execute_batch("SET threads = 1; RESET memory_limit").unwrap();
+        let all = rows(&connection, &format!("SELECT count(*) FROM t {condition}"));
+        assert_eq!(all, [copied.to_string()], "{threads} {memory}");
+        let mut last = 0;
+        for batch in connection.query("SELECT k FROM u").unwrap() {
+            for k in batch.unwrap().column(0).as_primitive::<Int64Type>().values() {
+                assert!(*k > last, "{k} behind {last}: {threads} {memory}");
+                last = *k;
+            }
+        }
+        let differ = format!("SELECT count(*) FROM (SELECT * FROM t {condition} EXCEPT ALL SELECT * FROM u) d");
+        assert_eq!(rows(&connection, &differ), ["0"], "{threads} {memory}");
+    }
+    let mut damaged = std::fs::read(&path).unwrap();
+    let middle = damaged.len() / 2;
+    damaged[middle..middle + 4_000].fill(0xff);
+    std::fs::write(&path, &damaged).unwrap();
+    connection.execute_batch("SET threads = 4; TRUNCATE u").unwrap();
+    let error = connection.execute(&format!("COPY u FROM '{name}'")).unwrap_err();
+    assert!(error.sqlstate() == "22P04" && error.to_string().contains("t.parquet"), "{error}");
+    assert_eq!(rows(&connection, "SELECT count(*) FROM u"), ["0"]);
 }

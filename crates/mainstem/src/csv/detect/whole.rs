@@ -40,7 +40,7 @@ pub(crate) fn types_of_file(
             let rows = SharedRows::new((file, bytes), detected.options.clone(), (columns.clone(), none), None);
             by_threads(&rows, columns.len(), threads, check)?
         }
-        Input::File(file, _) => in_turn(Box::new(super::super::parallel::FromStart::new(file)), detected, check)?,
+        Input::File(file, _) => in_turn(Box::new(super::super::parallel::FromPlace::new(file, 0)), detected, check)?,
         Input::Stream(stream) => in_turn(stream, detected, check)?,
     };
     let types = detected.columns.iter().zip(&detected.found).zip(found);

@@ -84,20 +84,20 @@ impl ReadAt for File {
     }
 }
 
-/// A file from its start on, as a stream.
-pub(crate) struct FromStart {
+/// A file from a place on, as a stream.
+pub(crate) struct FromPlace {
     file: Arc<dyn ReadAt + Send + Sync>,
     at: u64,
 }
 
-impl FromStart {
-    /// Of `file`.
-    pub(crate) fn new(file: Arc<dyn ReadAt + Send + Sync>) -> Self {
-        Self { file, at: 0 }
+impl FromPlace {
+    /// Of `file`, from byte `at` on.
+    pub(crate) fn new(file: Arc<dyn ReadAt + Send + Sync>, at: u64) -> Self {
+        Self { file, at }
     }
 }
 
-impl io::Read for FromStart {
+impl io::Read for FromPlace {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.file.read_at(buffer, self.at)?;
         self.at += read as u64;

@@ -1,28 +1,48 @@
 //! Parquet files that a user names.
 //!
-//! Comes in: a path. Goes out: the columns of the file, then its rows. Arrow's reader fails on damaged files in many
-//! ways, panics among them; whatever it is, it is an error about the file here, which names the file.
+//! Comes in: a path. Goes out: the columns of the file, then its rows: by one thread as they are asked for, or row groups
+//! by several threads at once, handed over in the file's order. Arrow's reader fails on damaged files in many ways, panics
+//! among them; whatever it is, it is an error about the file here, which names the file.
+//!
+//! Invariants: threads share one open file and what its end says; each reads at places of its own. Row groups that are
+//! decoded and not taken fit the memory that the caller grants, or one thread reads a batch at a time.
 
 use std::fmt::Display;
 use std::fs::File;
+use std::io::{self, BufReader, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::{DataType as ArrowType, FieldRef, Schema, SchemaRef};
+use arrow::datatypes::{DataType as ArrowType, Field, FieldRef, Schema, SchemaRef};
+use bytes::Bytes;
 use datafusion::parquet::arrow::ProjectionMask;
-use datafusion::parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use datafusion::parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+};
+use datafusion::parquet::errors::{ParquetError, Result as ParquetResult};
+use datafusion::parquet::file::metadata::RowGroupMetaData;
+use datafusion::parquet::file::reader::{ChunkReader, Length};
 use mainstem_postgres::types::sql_type;
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::ids::ColumnId;
 use mainstem_storage::schema::{Column, DataType};
-use mainstem_storage::{Error, Result};
+use mainstem_storage::threads::in_order;
+use mainstem_storage::{Error, Result, limits};
 
 use super::open::FoundFile;
+use crate::csv::parallel::FromPlace;
+
+/// Bytes of a decoded value at most, besides those of its text: 16 of a number, a text's place, and validity.
+const VALUE_BYTES: u64 = 20;
+/// Bytes that are read to find the head of a page.
+const HEAD_BYTES: usize = 256;
 
 /// A file whose end, which says what is in it, has been read.
 pub(crate) struct ParquetFile {
     path: String,
-    builder: ParquetRecordBatchReaderBuilder<File>,
+    file: SharedFile,
+    metadata: ArrowReaderMetadata,
 }
 
 impl ParquetFile {
@@ -32,40 +52,133 @@ impl ParquetFile {
     /// 58P01 and others where there is none, 22P04 when it is no Parquet file.
     pub(crate) fn open(path: &str) -> Result<Self> {
         let file = File::open(path).map_err(|e| Error::io("open", format_args!("\"{path}\""), e))?;
-        let builder = step(path, || ParquetRecordBatchReaderBuilder::try_new(file))?;
-        Ok(Self { path: path.to_owned(), builder })
+        let bytes = file.metadata().map_err(|e| Error::io("look at", format_args!("\"{path}\""), e))?.len();
+        let file = SharedFile { file: Arc::new(file), bytes };
+        let metadata = step(path, || ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()))?;
+        Ok(Self { path: path.to_owned(), file, metadata })
+    }
+
+    /// The same, whose texts become Utf8, offsets and bytes: as storage takes them for a load.
+    ///
+    /// # Errors
+    /// 22P04.
+    pub(crate) fn with_offsets(self) -> Result<Self> {
+        let with_offsets = |field: &FieldRef| match field.data_type() {
+            ArrowType::Utf8View => Arc::new(Field::clone(field).with_data_type(ArrowType::Utf8)),
+            _ => field.clone(),
+        };
+        let fields: Vec<_> = self.schema().fields().iter().map(with_offsets).collect();
+        let options = ArrowReaderOptions::new().with_schema(Arc::new(Schema::new(fields)));
+        let of_file = self.metadata.metadata().clone();
+        let metadata = step(&self.path, || ArrowReaderMetadata::try_new(of_file, options))?;
+        Ok(Self { metadata, ..self })
     }
 
     /// Its columns.
     pub(crate) fn schema(&self) -> SchemaRef {
-        self.builder.schema().clone()
+        self.metadata.schema().clone()
     }
 
-    /// Its rows, of the columns at the positions `columns`, in the file's order, `batch_rows` at a time.
+    /// Its rows, of the columns at the positions `columns`, in the file's order, `batch_rows` at a time; of the row
+    /// group `group` alone if there is one.
     ///
     /// # Errors
     /// 22P04, as each batch.
-    pub(crate) fn read(self, columns: Vec<usize>, batch_rows: usize) -> Result<ParquetRows> {
-        self.read_group(columns, batch_rows, None)
-    }
-
-    /// As [`ParquetFile::read`], of the row group `group` alone if there is one.
-    pub(super) fn read_group(
-        self,
-        columns: Vec<usize>,
-        batch_rows: usize,
-        group: Option<usize>,
-    ) -> Result<ParquetRows> {
-        let Self { path, builder } = self;
-        let mask = ProjectionMask::roots(builder.parquet_schema(), columns);
-        let reader = step(&path, || {
+    pub(super) fn read_group(&self, columns: &[usize], batch_rows: usize, group: Option<usize>) -> Result<ParquetRows> {
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(self.file.clone(), self.metadata.clone());
+        let mask = ProjectionMask::roots(builder.parquet_schema(), columns.iter().copied());
+        let reader = step(&self.path, || {
             let builder = builder.with_projection(mask).with_batch_size(batch_rows);
             match group {
                 Some(group) => builder.with_row_groups(vec![group]).build(),
                 None => builder.build(),
             }
         })?;
-        Ok(ParquetRows { path, reader })
+        Ok(ParquetRows { path: self.path.clone(), reader })
+    }
+
+    /// Hands what `convert` makes of its rows, of the columns at the positions `columns`, at most `rows_max` at once, to
+    /// `take`, in the file's order. At most `threads` threads read and convert row groups, as many as `bytes` bytes of
+    /// memory allow; `take` runs on this one.
+    ///
+    /// # Errors
+    /// 22P04; those of `convert` and of `take`: the first one in order.
+    pub(crate) fn read<T: Send>(
+        &self,
+        columns: &[usize],
+        rows_max: usize,
+        (threads, bytes): (usize, u64),
+        convert: impl Fn(RecordBatch) -> Result<T> + Sync,
+        mut take: impl FnMut(T) -> Result<()>,
+    ) -> Result<()> {
+        let groups = self.metadata.metadata().row_groups();
+        let (group_bytes, group_rows) = groups.iter().map(|group| size(group, columns)).max().unwrap_or_default();
+        let fit = |one: u64| usize::try_from(bytes.checked_div(one).unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
+        let row_bytes = group_bytes.checked_div(group_rows).unwrap_or_default();
+        let batch_rows = fit(row_bytes).clamp(limits::BATCH_ROWS, rows_max.max(limits::BATCH_ROWS));
+        // One group is taken while others are read.
+        let threads = threads.min(groups.len()).min(fit(group_bytes).saturating_sub(1));
+        if threads <= 1 {
+            let mut rows = self.read_group(columns, batch_rows, None)?;
+            return rows.try_for_each(|batch| take(convert(batch?)?));
+        }
+        let of_group = |group| {
+            let rows = self.read_group(columns, batch_rows, Some(group))?;
+            rows.map(|batch| convert(batch?)).collect::<Result<Vec<T>>>()
+        };
+        let take = |group: Vec<T>| group.into_iter().try_for_each(&mut take);
+        in_order(threads, threads, (0..groups.len()).map(Ok), of_group, take)
+    }
+}
+
+/// Bytes that the columns at the positions `columns` of a row group take when they are decoded, about, and its rows.
+fn size(group: &RowGroupMetaData, columns: &[usize]) -> (u64, u64) {
+    let of_column = |at: &usize| {
+        let Some(column) = group.columns().get(*at) else { return 0 };
+        // What texts of a dictionary take is told apart, if it is.
+        column.uncompressed_size().max(column.unencoded_byte_array_data_bytes().unwrap_or_default())
+    };
+    let encoded: i64 = columns.iter().map(of_column).sum();
+    let rows = u64::try_from(group.num_rows()).unwrap_or_default();
+    (
+        u64::try_from(encoded)
+            .unwrap_or_default()
+            .saturating_add(rows.saturating_mul(columns.len() as u64 * VALUE_BYTES)),
+        rows,
+    )
+}
+
+/// A file that several threads read at once, each at places of its own.
+#[derive(Clone)]
+struct SharedFile {
+    file: Arc<File>,
+    bytes: u64,
+}
+
+impl Length for SharedFile {
+    fn len(&self) -> u64 {
+        self.bytes
+    }
+}
+
+impl ChunkReader for SharedFile {
+    type T = BufReader<FromPlace>;
+
+    fn get_read(&self, start: u64) -> ParquetResult<Self::T> {
+        Ok(BufReader::with_capacity(HEAD_BYTES, FromPlace::new(self.file.clone(), start)))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> ParquetResult<Bytes> {
+        // Damaged files ask for any length.
+        if start.checked_add(length as u64).is_none_or(|end| end > self.bytes) {
+            return Err(ParquetError::EOF(format!("it ends before byte {}", start.saturating_add(length as u64))));
+        }
+        let mut bytes = Vec::with_capacity(length);
+        FromPlace::new(self.file.clone(), start).take(length as u64).read_to_end(&mut bytes)?;
+        if bytes.len() < length {
+            return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+        }
+        Ok(bytes.into())
     }
 }
 
@@ -102,7 +215,7 @@ impl ParquetContent {
         let mut content = Self { columns: Vec::new(), rows: 0, groups: Vec::new() };
         for (number, file) in files.iter().enumerate() {
             let opened = ParquetFile::open(&file.name())?;
-            let metadata = opened.builder.metadata();
+            let metadata = opened.metadata.metadata();
             content.groups.push(metadata.num_row_groups());
             content.rows += u64::try_from(metadata.file_metadata().num_rows()).unwrap_or_default();
             let columns = columns_of(&opened.schema(), &file.name())?;

@@ -107,7 +107,7 @@ impl Reading {
             Content::Parquet(content) => {
                 let opened = ParquetFile::open(&file.name())?;
                 let places = places(content, &opened, &self.wanted)?;
-                Ok(Stream::Parquet(opened.read_group(places, batch_rows, group)?))
+                Ok(Stream::Parquet(opened.read_group(&places, batch_rows, group)?))
             }
             Content::Told(_) => Err(Error::internal("a file that was only looked at is read")),
         }
