@@ -12,12 +12,13 @@ use mainstem_storage::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 
+use super::pending::{Pending, Statements};
 use super::{QueryResult, StatementOutcome};
 use crate::exec::{Interrupts, Shared};
 use crate::plan::Description;
 use crate::provider::Progress;
 use crate::session::{Kept, Prepared, Session, ShortOutcome, TransactionStatus};
-use crate::sql::{self, Parameterized, Script, TableName, Template};
+use crate::sql::{self, TableName, Template};
 use crate::value::ValueRef;
 
 /// How often a wait looks whether it was canceled.
@@ -27,8 +28,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(5);
 /// after the other.
 #[derive(Debug)]
 pub struct Connection {
-    shared: Arc<Shared>,
-    session: Mutex<Session>,
+    pub(super) shared: Arc<Shared>,
+    pub(super) session: Mutex<Session>,
     interrupts: Interrupts,
     progress: Progress,
 }
@@ -215,7 +216,7 @@ impl Connection {
                 sql::parse(sql)?
             }
             Pending::Script(script) => script,
-            Pending::Nothing => sql::parse("")?,
+            Pending::Several { .. } | Pending::Nothing => sql::parse("")?,
         };
         let session = self.session.lock();
         let gives_rows = script.only().is_some_and(|statement| session.gives_rows(statement));
@@ -248,118 +249,7 @@ impl Connection {
     /// # Errors
     /// 42601 and others when `sql` cannot be parsed; nothing has run then.
     pub fn run(&self, sql: &str) -> Result<Statements<'_>> {
-        Ok(Statements { connection: self, pending: self.pending(sql)? })
-    }
-
-    /// `sql` as it is to be run: by a statement that differs from it in literals alone, or by the plan of the same
-    /// text, if one is kept.
-    fn pending(&self, sql: &str) -> Result<Pending> {
-        let kept = match sql::parameterize(sql) {
-            Some(parameterized) => {
-                // What is wrong with it is told of the text itself.
-                let prepare = |text: &str| {
-                    let template = sql::parse_template(text).ok()?;
-                    self.prepare_template(Arc::new(template)).ok()
-                };
-                self.kept(&parameterized.text, prepare).map(|prepared| (Some(parameterized), prepared))
-            }
-            None => None,
-        };
-        let kept = match kept {
-            None if sql::may_have_query(sql) => {
-                let prepare = |text: &str| Prepared::of_text(sql::parse_template(text).ok()?);
-                // Prepared as it is, by a call with values, the text has parameters.
-                let kept = self.kept(sql, prepare).filter(|prepared| prepared.lock().parameters() == 0);
-                kept.map(|prepared| (None, prepared))
-            }
-            kept => kept,
-        };
-        Ok(match kept {
-            Some((parameterized, prepared)) => Pending::Kept { text: sql.into(), parameterized, prepared },
-            None => Pending::Script(sql::parse(sql)?),
-        })
-    }
-
-    /// What is kept of `text`, which `prepare` prepares if it was seen before.
-    fn kept(&self, text: &str, prepare: impl FnOnce(&str) -> Option<Prepared>) -> Option<Arc<Mutex<Prepared>>> {
-        let kept = self.session.lock().kept_generic(text);
-        match kept {
-            Kept::Prepared(prepared) => Some(prepared),
-            Kept::Useless => None,
-            Kept::Seen => {
-                let prepared = prepare(text);
-                let mut session = self.session.lock();
-                match prepared {
-                    Some(prepared) => Some(session.keep(text, prepared)),
-                    None => {
-                        session.keep_nothing(text);
-                        None
-                    }
-                }
-            }
-        }
-    }
-
-    /// The outcome of `prepared`, perhaps with the literals of a text as its parameters; `None` if the text is to be
-    /// run itself.
-    fn run_kept(
-        &self,
-        parameterized: Option<&Parameterized>,
-        prepared: &Arc<Mutex<Prepared>>,
-    ) -> Option<Result<StatementOutcome>> {
-        let Some(parameterized) = parameterized else { return self.run_kept_query(&mut prepared.lock()).transpose() };
-        let values = parameterized.values();
-        let outcome = {
-            let mut prepared = prepared.lock();
-            self.session.lock().run_parameterized(&mut prepared, &values)
-        };
-        match outcome {
-            Ok(None) if prepared.lock().is_planned() => {
-                let changes_rows = prepared.lock().changes_rows();
-                let outcome = if changes_rows { self.run_planned_write(prepared, &values) } else { None };
-                // Then the text itself may have a plan, with its literals in it.
-                if !changes_rows || prepared.lock().keeps_no_plan() {
-                    self.session.lock().keep_nothing(&parameterized.text);
-                }
-                outcome
-            }
-            // What is wrong with a new value is an error of the text, also if no row gets it.
-            Ok(Some(outcome)) if outcome.affected == Some(0) && outcome.tag.starts_with("UPDATE") => None,
-            Ok(outcome) => outcome.map(|outcome| Ok(StatementOutcome::new(outcome, &self.shared))),
-            // Run again, it would draw numbers again.
-            Err(error) if sql::is_of_values(&error) && !prepared.lock().draws_numbers() => None,
-            Err(error) => Some(Err(error)),
-        }
-    }
-
-    /// The outcome of `prepared`, an UPDATE or DELETE that is not short, by the plan that it keeps; `None` if the text
-    /// itself has to tell what is wrong: nothing has happened then.
-    fn run_planned_write(
-        &self,
-        prepared: &Mutex<Prepared>,
-        values: &[ValueRef<'_>],
-    ) -> Option<Result<StatementOutcome>> {
-        match self.run_prepared(&mut prepared.lock(), values) {
-            // Constraints have one message, and rows may have been looked at for long.
-            Err(error) if sql::is_of_values(&error) && !error.sqlstate().starts_with("23") => None,
-            outcome => Some(outcome),
-        }
-    }
-
-    /// The outcome of a kept query, or write, without parameters.
-    fn run_kept_query(&self, prepared: &mut Prepared) -> Result<Option<StatementOutcome>> {
-        let short = self.session.lock().run_parameterized(prepared, &[]).map_err(|e| prepared.with_position(e))?;
-        match short {
-            Some(outcome) => Ok(Some(StatementOutcome::new(outcome, &self.shared))),
-            None => self.run_prepared(prepared, &[]).map(Some),
-        }
-    }
-
-    /// Runs the next statement of `script`.
-    fn run_next(&self, script: &mut Script) -> Option<Result<StatementOutcome>> {
-        let outcome = script.with_stack(|script| Some(self.session.lock().run(script.next()?)))?;
-        let outcome = outcome.map_err(|e| script.with_position(e));
-        Some(outcome.map(|outcome| StatementOutcome::new(outcome, &self.shared)))
+        Statements::new(self, sql)
     }
 
     /// Runs a statement that gives no rows and needs no parser.
@@ -483,51 +373,6 @@ impl Connection {
                 session.table(&TableName { schema: Some(schema.into()), name: name.into() })
             }
             (found, _) => found,
-        }
-    }
-}
-
-/// Runs statements as it is advanced. After an error it goes on with the next statement if it is advanced again.
-#[derive(Debug)]
-pub struct Statements<'a> {
-    connection: &'a Connection,
-    pending: Pending,
-}
-
-/// What has not run yet.
-#[derive(Debug)]
-enum Pending {
-    Script(Script),
-    /// One statement, with its text.
-    Kept {
-        text: Box<str>,
-        parameterized: Option<Parameterized>,
-        prepared: Arc<Mutex<Prepared>>,
-    },
-    Nothing,
-}
-
-impl Iterator for Statements<'_> {
-    type Item = Result<StatementOutcome>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if let Pending::Kept { text, parameterized, prepared } = &self.pending {
-            let outcome = self.connection.run_kept(parameterized.as_ref(), prepared);
-            if outcome.is_some() {
-                self.pending = Pending::Nothing;
-                return outcome;
-            }
-            match sql::parse(text) {
-                Ok(script) => self.pending = Pending::Script(script),
-                Err(error) => {
-                    self.pending = Pending::Nothing;
-                    return Some(Err(error));
-                }
-            }
-        }
-        match &mut self.pending {
-            Pending::Script(script) => self.connection.run_next(script),
-            _ => None,
         }
     }
 }

@@ -8,6 +8,7 @@ mod appender;
 mod asynchronous;
 mod connection;
 mod database;
+mod pending;
 mod result;
 mod retry;
 mod row;
@@ -16,8 +17,9 @@ mod transaction;
 
 pub use appender::Appender;
 pub use asynchronous::{AsyncAppender, AsyncConnection, AsyncQueryResult, AsyncRows, AsyncStatement, AsyncTransaction};
-pub use connection::{Connection, InterruptHandle, Statements};
+pub use connection::{Connection, InterruptHandle};
 pub use database::Database;
+pub use pending::Statements;
 pub use result::{QueryResult, StatementOutcome};
 pub use retry::RetryOptions;
 pub use row::{ColumnIndex, Row, Rows};

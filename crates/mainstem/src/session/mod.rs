@@ -44,7 +44,7 @@ use temporary::Temporary;
 
 pub(crate) use prepared::Prepared;
 pub(crate) use short::ShortOutcome;
-pub(crate) use statement_cache::Kept;
+pub(crate) use statement_cache::{Kept, KeptSeveral};
 pub(crate) use temporary::forget_temporary;
 
 /// Where a connection stands.

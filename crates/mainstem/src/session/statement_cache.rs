@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 use super::Session;
 use super::prepared::Prepared;
 use crate::exec::{PlanCacheMode, RecentTexts};
+use crate::sql::Several;
 
 /// Texts of a generation.
 const ENTRIES_MAX: usize = 256;
@@ -29,6 +30,15 @@ pub(crate) enum Kept {
     Useless,
     /// It is prepared.
     Prepared(Arc<Mutex<Prepared>>),
+    /// It has several statements, each with a text of its own.
+    Several(Arc<KeptSeveral>),
+}
+
+/// The statements of a text, counted.
+#[derive(Debug)]
+pub(crate) struct KeptSeveral {
+    pub(crate) several: Several,
+    _memory: Charge,
 }
 
 /// See the module.
@@ -97,6 +107,14 @@ impl Session {
         let prepared = Arc::new(Mutex::new(prepared));
         self.texts.put(text, Kept::Prepared(prepared.clone()));
         prepared
+    }
+
+    /// Keeps `several`, the statements of `text`.
+    pub(crate) fn keep_several(&mut self, text: &str, several: Several) -> Arc<KeptSeveral> {
+        let memory = self.shared.storage.memory_budget().charge(MemoryKind::Plans, several.bytes());
+        let kept = Arc::new(KeptSeveral { several, _memory: memory });
+        self.texts.put(text, Kept::Several(kept.clone()));
+        kept
     }
 
     /// Remembers that nothing is to be kept of `text`.

@@ -41,6 +41,22 @@ pub(super) enum Comparison {
 pub(super) struct NeedsPlan;
 
 impl Condition {
+    /// As [`Expression::columns_mut`].
+    pub(super) fn columns_mut(&mut self, visit: &mut dyn FnMut(&mut usize)) -> Option<()> {
+        match self {
+            Self::Value(expression) | Self::IsNull(expression) => expression.columns_mut(visit),
+            Self::Compare(_, left, right) => {
+                left.columns_mut(visit)?;
+                right.columns_mut(visit)
+            }
+            Self::Not(inner) => inner.columns_mut(visit),
+            Self::And(left, right) | Self::Or(left, right) => {
+                left.columns_mut(visit)?;
+                right.columns_mut(visit)
+            }
+        }
+    }
+
     /// True, false, or unknown (`None`) in `scope`. Every part is evaluated: what a plan would have made of an error in
     /// one that does not count is the plan's to say.
     pub(super) fn evaluate(&self, scope: Scope<'_>) -> Result<Option<bool>, NeedsPlan> {

@@ -122,6 +122,22 @@ impl Expression {
         }
     }
 
+    /// Gives `visit` the position of each column of the row that it reads, to be changed; `None` where that cannot be
+    /// told.
+    pub(super) fn columns_mut(&mut self, visit: &mut dyn FnMut(&mut usize)) -> Option<()> {
+        match &mut self.node {
+            Node::Column(at) => visit(at),
+            Node::Computed(_) | Node::Evaluated(_) | Node::Coming(_) | Node::Number => return None,
+            Node::Parameter(_) | Node::Stored(..) | Node::Literal(_) | Node::Clock => {}
+            Node::Assigned(inner) | Node::Length(inner) => inner.columns_mut(visit)?,
+            Node::Arithmetic(_, left, right) => {
+                left.columns_mut(visit)?;
+                right.columns_mut(visit)?;
+            }
+        }
+        Some(())
+    }
+
     /// The value in `scope`; `None` where only a plan knows.
     pub(super) fn evaluate(&self, scope: Scope<'_>) -> Option<Value> {
         match &self.node {

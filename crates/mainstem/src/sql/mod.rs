@@ -38,8 +38,8 @@ pub(crate) use extensions::{
 };
 pub(crate) use mainstem_postgres::sqlstate as state;
 pub(crate) use parse::{
-    Describe, ExportFormat, Maintenance, Parameterized, PreparedStatement, Script, Statement, Template, Transfer,
-    TransferOf, is_of_values, may_have_query, parameterize, parse, parse_template,
+    Describe, ExportFormat, Maintenance, Parameterized, PreparedStatement, Script, Several, Statement, Template,
+    Transfer, TransferOf, is_of_values, may_be_several, may_have_query, parameterize, parse, parse_template,
 };
 pub use parse::{copy_stream, split_statements};
 pub(crate) use refuse::{RELATIONS_MAX, check_query, check_tables};

@@ -26,12 +26,14 @@ mod parameters;
 mod position;
 mod prepare;
 mod script;
+mod several;
 mod split;
 mod token_rewrites;
 mod utility;
 
 pub(crate) use parameterize::{Parameterized, is_of_values, may_have_query, parameterize};
 pub(crate) use script::{PreparedStatement, Script, Statement, Template};
+pub(crate) use several::{Several, may_be_several};
 pub use split::split_statements;
 pub(crate) use utility::describe::Describe;
 pub(crate) use utility::maintenance::Maintenance;

@@ -199,3 +199,86 @@ fn what_the_transaction_wrote_and_others_committed_is_seen() {
     first.execute("ROLLBACK").unwrap();
     assert_eq!(first.execute(text).unwrap(), 5);
 }
+
+/// Texts of several statements, with `#` in the place of a number that is another one at each run.
+const SEVERAL: &[&str] = &[
+    "BEGIN; UPDATE w SET n = n + # WHERE k = 7; UPDATE w SET t = 'x;#' WHERE g = 1; COMMIT",
+    "BEGIN; DELETE FROM w WHERE g = 1; SELECT count(*) FROM w; ROLLBACK; SELECT count(*) FROM w",
+    "SELECT sum(n) FROM w WHERE g = 2; -- not; one\nSELECT n, t FROM w WHERE k = 2#;;",
+    "CREATE TABLE mid (a INTEGER PRIMARY KEY, b TEXT); INSERT INTO mid VALUES (#, 'one'); SELECT * FROM mid; DROP TABLE mid",
+    "CREATE TABLE mid (b TEXT, a INTEGER); INSERT INTO mid VALUES ('two', #); SELECT * FROM mid; DROP TABLE mid",
+    "ALTER TABLE source ADD COLUMN c INTEGER DEFAULT #; SELECT * FROM source WHERE a = 3; ALTER TABLE source DROP COLUMN c; \
+     SELECT * FROM source WHERE a = 3",
+    "INSERT INTO source VALUES (5#, 'kept'); INSERT INTO w (k) VALUES (1); SELECT count(*) FROM source; DELETE FROM source WHERE a > 49",
+    "SELECT 1; SELECT n / (g - g) FROM w WHERE k = 1; SELECT 2",
+    "UPDATE w SET n = 1 WHERE k = 3; SELECT é, nothing FROM w WHERE g = #; SELECT k FROM w WHERE nowhere = 1; SELECT 3",
+    "BEGIN; INSERT INTO w (k) VALUES (1); SAVEPOINT s; UPDATE w SET n = 0; ROLLBACK TO s; SELECT sum(n) FROM w; COMMIT",
+    "SET search_path = s2; SELECT * FROM w; RESET search_path; SELECT count(*) FROM w",
+    "PREPARE p (INTEGER) AS SELECT t FROM w WHERE k = $1; EXECUTE p (2#); DEALLOCATE p",
+    "SELECT 1; SELECT $1",
+    "UPDATE w SET n = n + 1 WHERE g = 1; SELECT 1 FROM (",
+    "SELECT count(*) FROM w, some; SHOW search_path",
+];
+
+/// Outcomes of the statements of `sql`, with the places of errors.
+fn outcomes(connection: &Connection, sql: &str) -> Vec<String> {
+    let text = |e: mainstem::Error| format!("{} {e} at {:?}", e.sqlstate(), e.position());
+    let statements = match connection.run(sql) {
+        Ok(statements) => statements,
+        Err(e) => return vec![text(e)],
+    };
+    let one = |outcome: mainstem::Result<mainstem::StatementOutcome>| {
+        let outcome = outcome?;
+        let mut lines = vec![format!("{} {:?} {:?}", outcome.tag, outcome.rows_affected, outcome.notices)];
+        for row in outcome.rows.into_iter().flat_map(|rows| rows.rows()) {
+            lines.push(format!("{:?}", row?.values()));
+        }
+        lines[1..].sort();
+        Ok(lines.join("\n"))
+    };
+    statements.map(|outcome| one(outcome).unwrap_or_else(text)).collect()
+}
+
+#[test]
+fn texts_of_several_statements_do_what_they_do_parsed_anew() {
+    let sides = ["auto", "force_custom_plan"].map(connection);
+    let [(_, kept), (_, parsed)] = &sides;
+    for side in [kept, parsed] {
+        side.execute_batch("CREATE SCHEMA s2; CREATE TABLE s2.w (here TEXT); INSERT INTO s2.w VALUES ('s2')").unwrap();
+    }
+    for round in 0..6 {
+        for text in SEVERAL {
+            let sql = text.replace('#', &(round % 2).to_string());
+            assert_eq!(outcomes(kept, &sql), outcomes(parsed, &sql), "{sql} in round {round}");
+        }
+        let table = "SELECT * FROM w ORDER BY k";
+        assert_eq!(rows(kept, table), rows(parsed, table), "round {round}");
+    }
+}
+
+#[test]
+fn statements_of_a_text_are_kept_each() {
+    let (database, connection) = connection("auto");
+    let text = "BEGIN; UPDATE w SET n = n + 1 WHERE k = 7; SELECT g, sum(n) FROM w GROUP BY g; COMMIT";
+    let (short, plans) = (connection.short_statements(), connection.kept_plan_runs());
+    (0..8).for_each(|_| _ = connection.execute(text).unwrap());
+    assert_eq!(connection.short_statements() - short, 8);
+    assert!(connection.kept_plan_runs() - plans >= 4, "{}", connection.kept_plan_runs() - plans);
+    let kept = rows(&connection, "SELECT execution FROM mainstem.plans WHERE statement LIKE '%GROUP BY g'");
+    assert_eq!(kept, ["kept plan"]);
+    // What another session makes of the table is seen by the next run.
+    let second = database.connect().unwrap();
+    second.execute_batch("DROP TABLE w; CREATE TABLE w (k INTEGER, n TEXT, g INTEGER)").unwrap();
+    assert_eq!(code(&connection, text), "42804");
+    connection.execute("ROLLBACK").unwrap();
+    second
+        .execute_batch("DROP TABLE w; CREATE TABLE w (k INTEGER, n INTEGER, g TEXT); INSERT INTO w VALUES (7, 1, 'x')")
+        .unwrap();
+    assert_eq!(connection.execute(text).unwrap(), 1);
+    assert_eq!(rows(&connection, "SELECT * FROM w"), ["7|2|x"]);
+    // Of a text with a statement that is wrong nothing runs, however often.
+    for _ in 0..4 {
+        assert_eq!(code(&connection, "UPDATE w SET n = 9; SELECT 1 FROM ("), "42601");
+    }
+    assert_eq!(rows(&connection, "SELECT n FROM w"), ["2"]);
+}

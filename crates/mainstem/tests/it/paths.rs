@@ -304,15 +304,19 @@ impl Maker {
         parts.join(" AND ")
     }
 
-    /// A range of the key: equations for its first columns, bounds of the next.
+    /// A range of the key: equations for its first columns, or a list for one, and bounds of the next.
     fn condition_of_range(&mut self) -> String {
         let key = self.table.keys[self.table.of_range].clone();
         let name = |maker: &Self, column: usize| maker.table.columns[column].name.clone();
         let mut parts: Vec<String> = Vec::new();
         let mut column = key[0];
         if key.len() > 1 && self.one_in(2) {
-            let value = self.value(column);
-            parts.push(format!("{} = {value}", name(self, column)));
+            parts.push(if self.one_in(2) {
+                let values: Vec<String> = (0..1 + self.below(4)).map(|_| self.value(column)).collect();
+                format!("{} IN ({})", name(self, column), values.join(", "))
+            } else {
+                format!("{} = {}", name(self, column), self.value(column))
+            });
             column = key[1];
         }
         let name = name(self, column);

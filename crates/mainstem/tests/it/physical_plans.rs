@@ -229,6 +229,8 @@ const BY_KEY: &[(&str, usize)] = &[
     ("SELECT x.n, y.n FROM o AS x JOIN o AS y ON x.n = y.n WHERE x.u = $1 AND y.u = $2 ORDER BY 1, 2", 2),
     ("SELECT name, (SELECT max(a) FROM o WHERE o.u = $1) FROM u ORDER BY id", 1),
     ("SELECT sum(a) FROM o WHERE u = $1 AND u = $2", 2),
+    ("SELECT count(*), sum(a) FROM o WHERE u < 3 AND u IN (SELECT id FROM u WHERE id >= $1)", 1),
+    ("SELECT u, count(*), max(t) FROM o WHERE u BETWEEN 40 AND 41 AND n > $1 GROUP BY u ORDER BY u", 1),
     ("SELECT sum(a) FROM o WHERE u = $1 AND n = 1 AND n > $2", 2),
 ];
 

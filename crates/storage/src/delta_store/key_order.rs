@@ -61,6 +61,16 @@ impl Level {
         self.offsets.push(offset);
     }
 
+    /// Places from `start` on, behind which, or at the end of which, is the first head that is not below `head`; none
+    /// in front of `start` is.
+    fn near(&self, start: usize, head: u128) -> Range<usize> {
+        let mut length = 4;
+        while self.heads.get(start + length).is_some_and(|of_key| *of_key < head) {
+            length *= 4;
+        }
+        start..self.heads.len().min(start + length)
+    }
+
     fn entry(&self, at: usize) -> Option<(u128, u32)> {
         self.heads.get(at).copied().zip(self.offsets.get(at).copied())
     }
@@ -117,16 +127,17 @@ impl DeltaGeneration {
         let (levels, covered) = keys.levels(rows)?;
         let mut found = Vec::with_capacity(levels.len() + 1);
         for level in levels {
-            let first = keys.position(&level, range.from())?;
+            let first = keys.position(&level, 0..level.heads.len(), range.from())?;
             let end = match range.upto() {
-                Some(upto) => keys.position(&level, upto)?,
+                // Mostly a range is short.
+                Some(upto) => keys.position(&level, level.near(first, head(upto)), upto)?,
                 None => level.offsets.len(),
             };
             if first < end {
                 found.push(OrderedRows { level, range: first..end });
             }
         }
-        let unordered = keys.sorted(covered.min(rows)..rows, |key| range.contains(key))?;
+        let unordered = keys.sorted(covered.min(rows)..rows, Some(range))?;
         if !unordered.offsets.is_empty() {
             let range = 0..unordered.offsets.len();
             found.push(OrderedRows { level: Arc::new(unordered), range });
@@ -177,7 +188,7 @@ impl OrderedKeys<'_> {
     /// The first rows of their keys among `rows`, in order.
     fn level_of(&self, rows: Range<u32>) -> Result<Level> {
         if rows.len() <= 2 * UNORDERED_MAX as usize {
-            return self.sorted(rows, |_| true);
+            return self.sorted(rows, None);
         }
         let offsets: Vec<u32> = rows.filter(|offset| self.index.is_first(&self.delta.blocks, *offset)).collect();
         let columns = self.index.positions().iter().filter_map(|at| self.delta.schema().columns.get(*at));
@@ -191,13 +202,19 @@ impl OrderedKeys<'_> {
         Ok(level)
     }
 
-    /// As [`OrderedKeys::level_of`], of few rows, those whose key is `wanted`.
-    fn sorted(&self, rows: Range<u32>, wanted: impl Fn(&[u8]) -> bool) -> Result<Level> {
+    /// As [`OrderedKeys::level_of`], of few rows, those whose key is in `wanted` or all.
+    fn sorted(&self, rows: Range<u32>, wanted: Option<&KeyRange>) -> Result<Level> {
         let mut keys: Vec<(Vec<u8>, u32)> = Vec::new();
         let mut key = Vec::with_capacity(HEAD_BYTES);
-        for offset in rows.filter(|offset| self.index.is_first(&self.delta.blocks, *offset)) {
+        let blocks = &self.delta.blocks;
+        for offset in rows.filter(|offset| self.index.is_first(blocks, *offset)) {
+            // Nearly all rows fail here, before their keys are made.
+            if wanted.is_some_and(|range| !self.index.has_key(blocks, offset, range.equal())) {
+                continue;
+            }
             key.clear();
-            if self.delta.key_of(self.index.id(), offset, &mut key)? && wanted(&key) {
+            let has_key = self.delta.key_of(self.index.id(), offset, &mut key)?;
+            if has_key && wanted.is_none_or(|range| range.contains(&key)) {
                 keys.push((key.clone(), offset));
             }
         }
@@ -229,10 +246,13 @@ impl OrderedKeys<'_> {
         }
     }
 
-    /// The first place in `level` whose key is not below `bound`.
-    fn position(&self, level: &Level, bound: &[u8]) -> Result<usize> {
+    /// The first place in `level` whose key is not below `bound`; it is known that its head is found in `places`, or
+    /// behind them.
+    fn position(&self, level: &Level, places: Range<usize>, bound: &[u8]) -> Result<usize> {
         let head = head(bound);
-        let mut low = level.heads.partition_point(|of_key| *of_key < head);
+        let start = places.start;
+        let heads = level.heads.get(places).unwrap_or_default();
+        let mut low = start + heads.partition_point(|of_key| *of_key < head);
         if self.is_whole {
             // What a bound lacks of a key's bytes counts as zeros: no key lies between.
             return Ok(low);

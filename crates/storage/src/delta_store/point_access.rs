@@ -82,7 +82,8 @@ impl KeyIndex {
         self.positions.iter().all(|&p| block.columns.get(p).is_some_and(|c| c.equals_field(at, row, p)))
     }
 
-    fn has_key(&self, blocks: &Directory<Block>, offset: u32, key: &[Value]) -> bool {
+    /// Whether the first columns of the key have the values `key` in row `offset`; all of them, if it is a whole key.
+    pub(super) fn has_key(&self, blocks: &Directory<Block>, offset: u32, key: &[Value]) -> bool {
         let (number, at) = split(offset);
         let Some(block) = blocks.get(number) else { return false };
         self.positions.iter().zip(key).all(|(&p, value)| block.columns.get(p).is_some_and(|c| c.equals(at, value)))

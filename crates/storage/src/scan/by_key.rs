@@ -36,12 +36,12 @@ pub struct KeyRows {
     pub in_order: bool,
 }
 
-/// Whether predicates that compare these columns for equality fix at least the first column of a key: only then may
+/// Whether predicates that compare these columns with values compare at least the first column of a key: only then may
 /// [`TableView::rows_of_key_range`] find rows.
 #[must_use]
-pub fn fixes_key(schema: &TableSchema, mut equals: impl FnMut(ColumnId) -> bool) -> bool {
+pub fn compares_key(schema: &TableSchema, mut compares: impl FnMut(ColumnId) -> bool) -> bool {
     let mut first = schema.keys().filter_map(|(_, columns)| columns.first());
-    first.any(|first| is_exact(schema, *first) && equals(*first))
+    first.any(|first| is_exact(schema, *first) && compares(*first))
 }
 
 /// Whether keys of the column are in the order that predicates compare its values in.
@@ -97,7 +97,7 @@ impl TableView {
     }
 }
 
-/// The range of keys of `columns` that `predicates` leave; `None` if they do not fix the first one.
+/// The range of keys of `columns` that `predicates` leave; `None` if they do not compare the first one.
 fn range_of(schema: &TableSchema, columns: &[ColumnId], predicates: &[Predicate]) -> Option<KeyRange> {
     let compared = |id: ColumnId| {
         let is_exact = is_exact(schema, id);
@@ -112,9 +112,6 @@ fn range_of(schema: &TableSchema, columns: &[ColumnId], predicates: &[Predicate]
         .iter()
         .map_while(|id| compared(*id).find(|(op, _)| *op == CompareOp::Eq).map(|(_, value)| value.clone()))
         .collect();
-    if equal.is_empty() {
-        return None;
-    }
     let (mut low, mut high) = (Bound::Unbounded, Bound::Unbounded);
     // Any one of several bounds will do: all of them are evaluated in the end.
     for (op, value) in columns.get(equal.len()).into_iter().flat_map(|id| compared(*id)) {
@@ -125,6 +122,9 @@ fn range_of(schema: &TableSchema, columns: &[ColumnId], predicates: &[Predicate]
             CompareOp::LtEq => high = Bound::Included(value.clone()),
             CompareOp::Eq | CompareOp::NotEq => {}
         }
+    }
+    if equal.is_empty() && matches!((&low, &high), (Bound::Unbounded, Bound::Unbounded)) {
+        return None;
     }
     // A value that the column cannot have is no key: a scan knows what comes of it.
     KeyRange::new(&KeyCodec::of_values(schema, columns), equal, low, high).ok()

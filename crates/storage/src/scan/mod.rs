@@ -39,7 +39,7 @@ use crate::row::key::KeyCodec;
 use crate::schema::{Column, TableSchema};
 use crate::version::TableView;
 
-pub use by_key::{KeyRows, fixes_key};
+pub use by_key::{KeyRows, compares_key};
 use dynamic_filter::ColumnFilter;
 pub use dynamic_filter::{DynamicFilter, FirstRows, KeySet};
 pub use ordered::OrderedScan;

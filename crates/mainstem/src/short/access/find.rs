@@ -7,9 +7,9 @@ use mainstem_storage::Result;
 use mainstem_storage::ids::RowRef;
 use mainstem_storage::point::{self, PointTable, RangeRequest};
 use mainstem_storage::row::Value;
+use mainstem_storage::row::key::KeyRange;
 use mainstem_storage::version::TableView;
 
-use super::range::Evaluated;
 use super::{Key, Path, STEPS_MAX};
 use crate::short::condition::NeedsPlan;
 use crate::short::expression::Expression;
@@ -20,7 +20,7 @@ impl Path {
     pub(in crate::short) fn is_right(&self, scope: Scope<'_>) -> bool {
         match self {
             Self::Keys(keys) => keys.iter().flatten().all(|part| part.evaluate(scope).is_some()),
-            Self::Range(bounds) => !matches!(bounds.evaluate(scope), Evaluated::NotShort),
+            Self::Ranges(bounds) => bounds.is_right(scope),
         }
     }
 }
@@ -98,7 +98,7 @@ pub(in crate::short) fn each<T>(
     find: impl Fn(&[u8]) -> Result<Option<RowRef>>,
     mut take: impl FnMut(RowRef) -> Result<Taken<T>>,
 ) -> Result<Option<Vec<T>>> {
-    let Rows { table, view, path, wanted } = rows;
+    let Rows { table, path, wanted, .. } = rows;
     match path {
         Path::Keys(keys) => {
             let (mut taken, mut seen) = (Vec::with_capacity(keys.len()), Vec::with_capacity(keys.len()));
@@ -120,26 +120,49 @@ pub(in crate::short) fn each<T>(
             }
             Ok(Some(taken))
         }
-        Path::Range(bounds) => {
-            let (equal, low, high) = match bounds.evaluate(scope) {
-                Evaluated::Bounds { equal, low, high } => (equal, low, high),
-                Evaluated::Nothing => return Ok(Some(Vec::new())),
-                Evaluated::NotShort => return Ok(None),
-            };
-            let range = table.range(equal, low, high)?;
-            let Wanted { backwards, limit, steps_max } = wanted;
-            let request = RangeRequest { id: table.found_by()?, range: &range, backwards, limit, steps_max };
-            let mut needs_plan = false;
-            let taken = point::rows_between(view, request, |row| {
-                Ok(match if needs_plan { Ok(None) } else { take(row)? } {
-                    Ok(of_row) => of_row,
-                    Err(NeedsPlan) => {
-                        needs_plan = true;
-                        None
-                    }
-                })
-            })?;
-            Ok(taken.filter(|_| !needs_plan))
+        Path::Ranges(bounds) => match bounds.evaluate(table, scope)? {
+            None => Ok(None),
+            Some(mut ranges) => {
+                if wanted.backwards {
+                    ranges.reverse();
+                }
+                between(rows, &ranges, take)
+            }
+        },
+    }
+}
+
+/// As [`each`], of the rows whose keys are in `ranges`, one range after the other.
+fn between<T>(
+    rows: Rows<'_>,
+    ranges: &[KeyRange],
+    mut take: impl FnMut(RowRef) -> Result<Taken<T>>,
+) -> Result<Option<Vec<T>>> {
+    let Rows { table, view, wanted: Wanted { backwards, limit, steps_max }, .. } = rows;
+    let (id, mut all, mut looked_at) = (table.found_by()?, Vec::new(), 0);
+    for range in ranges {
+        let (limit, steps_max) = (limit - all.len(), steps_max - looked_at);
+        if limit == 0 {
+            break;
+        }
+        let request = RangeRequest { id, range, backwards, limit, steps_max };
+        let mut needs_plan = false;
+        let taken = point::rows_between(view, request, |row| {
+            looked_at += 1;
+            Ok(match if needs_plan { Ok(None) } else { take(row)? } {
+                Ok(of_row) => of_row,
+                Err(NeedsPlan) => {
+                    needs_plan = true;
+                    None
+                }
+            })
+        })?;
+        let Some(taken) = taken.filter(|_| !needs_plan) else { return Ok(None) };
+        if all.is_empty() {
+            all = taken;
+        } else {
+            all.extend(taken);
         }
     }
+    Ok(Some(all))
 }

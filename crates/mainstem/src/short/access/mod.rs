@@ -1,11 +1,12 @@
 //! Access paths: how a short statement finds its rows.
 //!
-//! Comes in: the condition of WHERE. Goes out: whole keys, one for each member of a list behind IN, or a range of keys;
+//! Comes in: the condition of WHERE. Goes out: whole keys or ranges of keys, one for each member of a list behind IN;
 //! and the rest of the condition, which each row found has to fulfil ([`Access`]).
 //!
 //! 1. Equations, with parameters, literals or arithmetic of them, for all columns of a key name a row by hash.
-//! 2. Equations for the first columns of a key, and comparisons with the next, name a range of it; so does nothing at
-//!    all, where a LIMIT says how many rows are wanted ([`range`]). A range that may mean rows without the key is none.
+//! 2. Equations for the first columns of a key, and comparisons with the next, name a range of it; a list for one of
+//!    these columns several ranges. So does nothing at all, where a LIMIT says how many rows are wanted ([`range`]). A
+//!    range that may mean rows without the key is none.
 //! 3. [`find`] gives the rows of either.
 //!
 //! In a join, columns of the outer row count as values where the inner side is looked for.
@@ -27,7 +28,7 @@ use super::planning::{Compiler, conjuncts};
 pub(super) use find::{Rows, Sought, Taken, Wanted, each, sought};
 use range::{KeyBounds, STEPS_MAX};
 
-/// Most keys of a list: more are found by a scan.
+/// Most members of a list: more are found by a scan.
 const KEYS_MAX: usize = 64;
 
 /// One expression for each column of the key that rows are found by, in key order.
@@ -46,7 +47,8 @@ pub(super) struct Access {
 pub(super) enum Path {
     /// Those that have one of the keys.
     Keys(Vec<Key>),
-    Range(KeyBounds),
+    /// Those whose keys are in a range, or in one of several.
+    Ranges(KeyBounds),
 }
 
 impl Path {
@@ -58,9 +60,18 @@ impl Path {
         let names: Vec<&str> = columns.map(|column| column.name.as_str()).collect();
         let what = match self {
             Self::Keys(keys) => counted(keys.len(), "key"),
-            Self::Range(_) => "range of keys".to_owned(),
+            Self::Ranges(bounds) if bounds.ranges() > 1 => format!("{} ranges of keys", bounds.ranges()),
+            Self::Ranges(_) => "range of keys".to_owned(),
         };
         format!("{what} of {} ({})", schema.name, names.join(", "))
+    }
+
+    /// As [`Expression::columns_mut`].
+    pub(super) fn columns_mut(&mut self, visit: &mut dyn FnMut(&mut usize)) -> Option<()> {
+        match self {
+            Self::Keys(keys) => keys.iter_mut().flatten().try_for_each(|part| part.columns_mut(visit)),
+            Self::Ranges(bounds) => bounds.columns_mut(visit),
+        }
     }
 
     /// Whether it finds all rows of `schema`'s table that it asks for by the key of `columns`: a row is without that
@@ -68,7 +79,7 @@ impl Path {
     pub(super) fn finds_all(&self, schema: &TableSchema, columns: &[ColumnId]) -> bool {
         match self {
             Self::Keys(_) => true,
-            Self::Range(bounds) => has_all_rows(schema, columns, bounds.compared()),
+            Self::Ranges(bounds) => has_all_rows(schema, columns, bounds.compared()),
         }
     }
 }
@@ -78,7 +89,7 @@ impl Access {
     pub(super) fn key(&self) -> Option<&Key> {
         match &self.path {
             Path::Keys(keys) => keys.first().filter(|_| keys.len() == 1),
-            Path::Range(_) => None,
+            Path::Ranges(_) => None,
         }
     }
 }
@@ -133,7 +144,7 @@ impl Compiler<'_> {
                 if bounds.is_all() && !all {
                     return None;
                 }
-                (Path::Range(bounds), rest)
+                (Path::Ranges(bounds), rest)
             }
         })
     }

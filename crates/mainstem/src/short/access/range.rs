@@ -1,15 +1,18 @@
 //! Ranges of keys.
 //!
 //! Comes in: the parts of a condition. Goes out: values for the first columns of the key, bounds of the next one, and
-//! the parts that say more.
+//! the parts that say more. One of the first columns may be in a list behind IN: each of its members makes a range.
 
 use std::ops::Bound;
 
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr};
+use mainstem_storage::Result;
+use mainstem_storage::point::PointTable;
 use mainstem_storage::row::Value;
+use mainstem_storage::row::key::KeyRange;
 use mainstem_storage::schema::DataType;
 
-use super::{Compiler, Equation};
+use super::{Compiler, Equation, KEYS_MAX};
 use crate::short::expression::{Expression, Node};
 use crate::short::values::{Scope, is_integer};
 
@@ -19,24 +22,36 @@ pub(super) const STEPS_MAX: usize = 1_024;
 /// See the module.
 #[derive(Debug)]
 pub(in crate::short) struct KeyBounds {
-    pub(in crate::short) equal: Vec<Expression>,
+    equal: Vec<Expression>,
+    /// The place in `equal` of a column that may have one of several values, and those.
+    list: Option<(usize, Vec<Expression>)>,
     low: Bound<Expression>,
     high: Bound<Expression>,
 }
 
-/// The bounds of a run of the statement.
-pub(super) enum Evaluated {
-    Bounds {
-        equal: Vec<Value>,
-        low: Bound<Value>,
-        high: Bound<Value>,
-    },
-    /// One of them is NULL: no row lies there.
-    Nothing,
-    NotShort,
-}
-
 impl KeyBounds {
+    /// As [`Expression::columns_mut`].
+    pub(super) fn columns_mut(&mut self, visit: &mut dyn FnMut(&mut usize)) -> Option<()> {
+        let members = self.list.iter_mut().flat_map(|(_, members)| members);
+        self.equal.iter_mut().chain(members).try_for_each(|part| part.columns_mut(visit))?;
+        for bound in [&mut self.low, &mut self.high] {
+            if let Bound::Included(expression) | Bound::Excluded(expression) = bound {
+                expression.columns_mut(visit)?;
+            }
+        }
+        Some(())
+    }
+
+    /// How many ranges it makes, at most.
+    pub(super) fn ranges(&self) -> usize {
+        self.list.as_ref().map_or(1, |(_, members)| members.len())
+    }
+
+    /// Whether the column of the key at `place` has one value in all of its rows.
+    pub(in crate::short) fn is_constant(&self, place: usize) -> bool {
+        place < self.equal.len() && self.list.as_ref().is_none_or(|(listed, _)| *listed != place)
+    }
+
     /// Whether all keys are in it.
     pub(super) fn is_all(&self) -> bool {
         self.equal.is_empty() && matches!((&self.low, &self.high), (Bound::Unbounded, Bound::Unbounded))
@@ -48,27 +63,66 @@ impl KeyBounds {
         self.equal.len() + usize::from(is_bound)
     }
 
-    /// Their values in `scope`.
-    pub(super) fn evaluate(&self, scope: Scope<'_>) -> Evaluated {
-        let mut is_null = false;
-        let mut value = |expression: &Expression| {
-            let value = expression.evaluate(scope)?;
-            is_null |= value.is_null();
-            Some(value)
-        };
-        let equal = self.equal.iter().map(&mut value).collect::<Option<Vec<_>>>();
-        let mut bound = |bound: &Bound<Expression>| {
+    /// The ranges of `table`'s keys in `scope`, in the order of the keys, no two of them with a key in common; `None`
+    /// where only a plan knows.
+    ///
+    /// # Errors
+    /// Those of encoding keys.
+    pub(super) fn evaluate(&self, table: &PointTable, scope: Scope<'_>) -> Result<Option<Vec<KeyRange>>> {
+        let Some(first) = self.values(scope) else { return Ok(None) };
+        let Some((place, members)) = &self.list else { return Ok(Some(first.range(table)?.into_iter().collect())) };
+        let mut ranges = Vec::with_capacity(members.len());
+        for member in members {
+            let Some(member) = member.evaluate(scope) else { return Ok(None) };
+            let mut values = first.clone();
+            match values.equal.get_mut(*place) {
+                Some(value) => *value = member,
+                None => return Ok(None),
+            }
+            ranges.extend(values.range(table)?);
+        }
+        ranges.sort_by(|a, b| a.from().cmp(b.from()));
+        ranges.dedup_by(|a, b| a.from() == b.from() && a.upto() == b.upto());
+        Ok(Some(ranges))
+    }
+
+    /// Whether all of its values in `scope` are such as a plan would have.
+    pub(super) fn is_right(&self, scope: Scope<'_>) -> bool {
+        let members = self.list.iter().flat_map(|(_, members)| members);
+        self.values(scope).is_some() && members.into_iter().all(|member| member.evaluate(scope).is_some())
+    }
+
+    /// The values of all but the list, in whose place stands its first member.
+    fn values(&self, scope: Scope<'_>) -> Option<Bounds> {
+        let bound = |bound: &Bound<Expression>| {
             Some(match bound {
                 Bound::Unbounded => Bound::Unbounded,
-                Bound::Included(expression) => Bound::Included(value(expression)?),
-                Bound::Excluded(expression) => Bound::Excluded(value(expression)?),
+                Bound::Included(expression) => Bound::Included(expression.evaluate(scope)?),
+                Bound::Excluded(expression) => Bound::Excluded(expression.evaluate(scope)?),
             })
         };
-        match (equal, bound(&self.low), bound(&self.high)) {
-            (Some(_), Some(_), Some(_)) if is_null => Evaluated::Nothing,
-            (Some(equal), Some(low), Some(high)) => Evaluated::Bounds { equal, low, high },
-            _ => Evaluated::NotShort,
+        let equal = self.equal.iter().map(|part| part.evaluate(scope)).collect::<Option<_>>()?;
+        Some(Bounds { equal, low: bound(&self.low)?, high: bound(&self.high)? })
+    }
+}
+
+/// The bounds of one range, in a run of the statement.
+#[derive(Clone)]
+struct Bounds {
+    equal: Vec<Value>,
+    low: Bound<Value>,
+    high: Bound<Value>,
+}
+
+impl Bounds {
+    /// The range of `table`'s keys; `None` where a bound is NULL: no row lies there.
+    fn range(self, table: &PointTable) -> Result<Option<KeyRange>> {
+        let is_null =
+            |bound: &Bound<Value>| matches!(bound, Bound::Included(value) | Bound::Excluded(value) if value.is_null());
+        if self.equal.iter().any(Value::is_null) || is_null(&self.low) || is_null(&self.high) {
+            return Ok(None);
         }
+        table.range(self.equal, self.low, self.high).map(Some)
     }
 }
 
@@ -76,18 +130,27 @@ impl Compiler<'_> {
     /// The range of keys that `parts` ask for, and those parts that say more.
     pub(super) fn bounds<'e>(&self, parts: &[&'e Expr]) -> Option<(KeyBounds, Vec<&'e Expr>)> {
         let mut rest = parts.to_vec();
-        let mut equal = Vec::new();
+        let (mut equal, mut list) = (Vec::new(), None);
         while equal.len() < self.key_columns.len() {
+            let place = equal.len();
             let value = |part: &&Expr| {
                 let Equation { value, data_type, .. } =
-                    self.equation(part).filter(|equation| equation.place == equal.len())?;
+                    self.equation(part).filter(|equation| equation.place == place)?;
                 self.bound(value, data_type)
             };
-            let Some((at, value)) = rest.iter().enumerate().find_map(|(at, part)| Some((at, value(part)?))) else {
+            if let Some((at, value)) = rest.iter().enumerate().find_map(|(at, part)| Some((at, value(part)?))) {
+                rest.remove(at);
+                equal.push(value);
+                continue;
+            }
+            let members = |part: &&Expr| self.members(part, place).filter(|_| list.is_none());
+            let Some((at, members)) = rest.iter().enumerate().find_map(|(at, part)| Some((at, members(part)?))) else {
                 break;
             };
             rest.remove(at);
-            equal.push(value);
+            equal.push(members.first()?.clone());
+            // One member is as good as an equation.
+            list = (members.len() > 1).then_some((place, members));
         }
         let (mut low, mut high) = (Bound::Unbounded, Bound::Unbounded);
         let is_open = |bound: &Bound<Expression>| matches!(bound, Bound::Unbounded);
@@ -103,7 +166,16 @@ impl Compiler<'_> {
             }
             _ => true,
         });
-        Some((KeyBounds { equal, low, high }, rest))
+        Some((KeyBounds { equal, list, low, high }, rest))
+    }
+
+    /// The values one of which `part` says that column `place` of the key has.
+    fn members(&self, part: &Expr, place: usize) -> Option<Vec<Expression>> {
+        let (_, data_type, list) = self.listed(part).filter(|(listed, ..)| *listed == place)?;
+        if list.is_empty() || list.len() > KEYS_MAX {
+            return None;
+        }
+        list.iter().map(|member| self.bound(member, data_type)).collect()
     }
 
     /// Between which values `part` has column `place` of the key.

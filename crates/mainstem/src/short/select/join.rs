@@ -7,10 +7,11 @@
 //!    they are those of the left one.
 //! 2. For each of them the other parts find the inner rows, and what is left of them is evaluated over both.
 //!
-//! The columns of both tables are one row: those of the outer table first. It does not own: joins of more tables, or of
-//! many rows.
+//! The columns of both tables are one row: those of the outer table first, as far as anything reads them. It does not
+//! own: joins of more tables, or of many rows.
 
 use std::cell::Cell;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use datafusion::sql::sqlparser::ast::Expr;
@@ -23,12 +24,12 @@ use mainstem_storage::transaction::Transaction;
 use mainstem_storage::version::{Snapshot, TableView};
 
 use super::{Gives, PlainSelect};
-use crate::short::access::{Path, Reach, Rows, Wanted, each, keys_for_ranges};
+use crate::short::access::{Path, Reach, Rows, Taken, Wanted, each, keys_for_ranges};
 use crate::short::condition::{Condition, NeedsPlan, holds};
 use crate::short::expression::Expression;
 use crate::short::planning::{Compiler, Unplanned, conjuncts};
 use crate::short::values::Given;
-use crate::short::{Action, Answer, Short};
+use crate::short::{Action, Answer, Output, Short};
 use crate::sql::Statement;
 
 /// Most rows of the outer side, and most that are looked at on the inner side of all of them.
@@ -41,7 +42,8 @@ pub(in crate::short) struct JoinSelection {
     outer: Path,
     inner_table: Arc<PointTable>,
     inner: Path,
-    /// Positions of the columns of the inner table.
+    /// The columns of a row of both: those of the outer table by their positions there, then those of the inner table.
+    outer_columns: Vec<usize>,
     inner_columns: Vec<usize>,
     /// What else of ON the rows have to fulfil.
     on: Option<Condition>,
@@ -57,6 +59,42 @@ impl JoinSelection {
     /// By which access paths rows of `outer`, and then of the other table, are found: a line for people.
     pub(in crate::short) fn description(&self, outer: &PointTable) -> String {
         format!("{}, then {}", self.outer.description(outer), self.inner.description(&self.inner_table))
+    }
+}
+
+impl JoinSelection {
+    /// Leaves out of a row of both tables, of which the outer one has `width` columns, whatever neither `output` nor
+    /// anything else reads; `None` where that cannot be told.
+    fn keep_what_is_read(&mut self, output: &mut Output, width: usize) -> Option<()> {
+        let mut read = BTreeSet::new();
+        self.columns_mut(output, &mut |at| _ = read.insert(*at))?;
+        let places: HashMap<usize, usize> = read.iter().enumerate().map(|(place, at)| (*at, place)).collect();
+        self.columns_mut(output, &mut |at| *at = places.get(at).copied().unwrap_or(*at))?;
+        self.outer_columns = read.iter().copied().filter(|at| *at < width).collect();
+        self.inner_columns = read.iter().filter_map(|at| at.checked_sub(width)).collect();
+        Some(())
+    }
+
+    /// As [`Expression::columns_mut`], of all that reads a row of both tables.
+    fn columns_mut(&mut self, output: &mut Output, visit: &mut dyn FnMut(&mut usize)) -> Option<()> {
+        self.inner.columns_mut(visit)?;
+        let conditions = self.on.iter_mut().chain(&mut self.beside);
+        conditions.into_iter().try_for_each(|condition| condition.columns_mut(visit))?;
+        output.columns.iter_mut().for_each(&mut *visit);
+        output.computed.is_empty().then_some(())
+    }
+
+    /// How many columns a row of both has.
+    fn width(&self) -> usize {
+        self.outer_columns.len() + self.inner_columns.len()
+    }
+
+    /// What is shown of a row of both.
+    fn shown(&self, output: &Output, both: &[Value], given: Given<'_>) -> Taken<Vec<Value>> {
+        if !holds(self.beside.as_ref(), both, given)? {
+            return Ok(None);
+        }
+        output.of(both, given).map(Some).ok_or(NeedsPlan)
     }
 }
 
@@ -144,18 +182,20 @@ fn compile_sides(
     let by_inner = Compiler { key_columns: &inner_columns, ..compiler };
     let backwards = select.backwards_behind(by_inner, &inner_path, outer.schema.columns.len())?;
     let limit = select.rows_wanted(compiler)?;
-    let join = JoinSelection {
+    let mut join = JoinSelection {
         outer: outer_path,
         inner_table: Arc::new(PointTable::by(inner.schema, inner_key)?),
         inner: inner_path,
-        inner_columns: (0..inner.schema.columns.len()).collect(),
+        outer_columns: Vec::new(),
+        inner_columns: Vec::new(),
         on: compiler.all_of(&on)?,
         beside: compiler.all_of(&beside)?,
         left,
         backwards,
         limit,
     };
-    let output = compiler.output(&select.select.projection, false)?;
+    let mut output = compiler.output(&select.select.projection, false)?;
+    join.keep_what_is_read(&mut output, outer.schema.columns.len())?;
     Some(Short {
         table: Arc::new(PointTable::by(outer.schema, outer_key)?),
         action: Action::Join(Box::new(join)),
@@ -228,39 +268,48 @@ impl Short {
         let few = Wanted { steps_max: OUTER_MAX, ..Wanted::ALL };
         let rows = Rows { table: &self.table, view: outer, path: &join.outer, wanted: few };
         let by_key = |key: &[u8]| find(outer, &self.table, key);
-        let found = each(rows, given.scope(), by_key, |row| Ok(Ok(Some(self.row_of(outer, row)?))))?;
+        let found = each(rows, given.scope(), by_key, |row| {
+            let mut values = Vec::with_capacity(join.outer_columns.len());
+            outer.read_row(row, &join.outer_columns, &mut values)?;
+            Ok(Ok(Some(values)))
+        })?;
         let Some(outer_rows) = found else { return Ok(Answer::NotShort) };
-        let nulls = with_nulls(Vec::new(), self.columns.len() + join.inner_columns.len());
+        let nulls = vec![Value::Null; join.width()];
         // What is wrong with a value is wrong whether or not there is a row.
         if outer_rows.is_empty() && !join.inner.is_right(given.over(&nulls, None)) {
             return Ok(Answer::NotShort);
         }
         let (mut shown, mut looked_at) = (Vec::new(), 0);
         for outer_row in outer_rows {
-            let all = Wanted { backwards: wanted.backwards, ..Wanted::ALL };
-            let rows = Rows { table: &join.inner_table, view: inner, path: &join.inner, wanted: all };
-            let by_key = |key: &[u8]| find(inner, &join.inner_table, key);
-            let matched = each(rows, given.over(&outer_row, None), by_key, |row| {
-                looked_at += 1;
-                let mut both = outer_row.clone();
-                inner.read_row(row, &join.inner_columns, &mut both)?;
-                Ok(holds(join.on.as_ref(), &both, given).map(|holds| holds.then_some(both)))
-            })?;
-            let Some(mut matched) = matched else { return Ok(Answer::NotShort) };
-            if matched.is_empty() && join.left {
-                matched.push(with_nulls(outer_row, join.inner_columns.len()));
+            let limit = wanted.limit - shown.len();
+            if limit == 0 {
+                break;
             }
-            for both in matched {
-                if shown.len() >= wanted.limit {
-                    break;
-                }
-                match holds(join.beside.as_ref(), &both, given) {
+            let (mut both, mut is_matched) = (outer_row.clone(), false);
+            let rows = Wanted { backwards: wanted.backwards, limit, ..Wanted::ALL };
+            let rows = Rows { table: &join.inner_table, view: inner, path: &join.inner, wanted: rows };
+            let by_key = |key: &[u8]| find(inner, &join.inner_table, key);
+            let of_row = each(rows, given.over(&outer_row, None), by_key, |row| {
+                looked_at += 1;
+                both.truncate(join.outer_columns.len());
+                inner.read_row(row, &join.inner_columns, &mut both)?;
+                Ok(match holds(join.on.as_ref(), &both, given) {
+                    Ok(true) => {
+                        is_matched = true;
+                        join.shown(output, &both, given)
+                    }
+                    Ok(false) => Ok(None),
+                    Err(NeedsPlan) => Err(NeedsPlan),
+                })
+            })?;
+            let Some(of_row) = of_row else { return Ok(Answer::NotShort) };
+            shown.extend(of_row);
+            if join.left && !is_matched {
+                both.truncate(join.outer_columns.len());
+                both.resize(join.width(), Value::Null);
+                match join.shown(output, &both, given) {
+                    Ok(of_row) => shown.extend(of_row),
                     Err(NeedsPlan) => return Ok(Answer::NotShort),
-                    Ok(false) => {}
-                    Ok(true) => match output.of(&both, given) {
-                        Some(values) => shown.push(values),
-                        None => return Ok(Answer::NotShort),
-                    },
                 }
             }
             if looked_at > INNER_MAX {
@@ -271,9 +320,4 @@ impl Short {
             || [&join.on, &join.beside].iter().all(|condition| holds(condition.as_ref(), &nulls, given).is_ok());
         Ok(if shown.is_empty() && !is_right() { Answer::NotShort } else { Answer::Rows(shown) })
     }
-}
-
-fn with_nulls(mut row: Vec<Value>, more: usize) -> Vec<Value> {
-    row.resize(row.len() + more, Value::Null);
-    row
 }

@@ -6,6 +6,8 @@
 
 pub(super) mod join;
 
+use std::sync::LazyLock;
+
 use datafusion::sql::sqlparser::ast::{
     Expr, JoinConstraint, JoinOperator, LimitClause, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr,
     TableAlias, TableFactor,
@@ -20,6 +22,11 @@ use super::values::{Given, is_integer};
 use super::{Action, Output};
 use crate::sql::{Lock, TableName, fold, query_of, table_name};
 pub(super) use join::JoinSelection;
+
+/// The shortest queries of so many tables. Every text that is planned is compared with one of them.
+static NO_TABLE: LazyLock<Option<Box<Query>>> = LazyLock::new(|| query_of("SELECT 1").ok());
+static ONE_TABLE: LazyLock<Option<Box<Query>>> = LazyLock::new(|| query_of("SELECT 1 FROM a").ok());
+static TWO_TABLES: LazyLock<Option<Box<Query>>> = LazyLock::new(|| query_of("SELECT 1 FROM a JOIN b ON true").ok());
 
 /// What a SELECT gives of the rows that it finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,7 +102,7 @@ impl<'e> PlainSelect<'e> {
         let SetExpr::Select(select) = &*query.body else { return None };
         let [from] = select.from.as_slice() else { return None };
         let (joined, mut plain) = match from.joins.as_slice() {
-            [] => (None, query_of("SELECT 1 FROM a").ok()?),
+            [] => (None, ONE_TABLE.clone()?),
             [join] => {
                 let (left, on) = match &join.join_operator {
                     JoinOperator::Join(on) | JoinOperator::Inner(on) => (false, on),
@@ -104,7 +111,7 @@ impl<'e> PlainSelect<'e> {
                 };
                 let JoinConstraint::On(on) = on else { return None };
                 let (table, alias) = plain_table(&join.relation)?;
-                (Some(Joined { table, alias, on, left }), query_of("SELECT 1 FROM a JOIN b ON true").ok()?)
+                (Some(Joined { table, alias, on, left }), TWO_TABLES.clone()?)
             }
             _ => return None,
         };
@@ -204,12 +211,16 @@ impl<'e> PlainSelect<'e> {
 
     /// As [`PlainSelect::backwards`], where the first columns, so many, are of one row.
     fn backwards_behind(&self, compiler: Compiler<'_>, path: &Path, constant: usize) -> Option<bool> {
-        let mut backwards = None;
-        let mut known = match path {
+        let (mut backwards, width) = (None, compiler.key_columns.len());
+        let bounds = match path {
             Path::Keys(keys) if keys.len() > 1 => return self.order.is_empty().then_some(false),
-            Path::Keys(_) => compiler.key_columns.len(),
-            Path::Range(bounds) => bounds.equal.len(),
+            Path::Keys(_) => None,
+            Path::Ranges(bounds) => Some(bounds),
         };
+        // Behind a whole key nothing is left to be ordered.
+        let is_constant = |place| bounds.is_none_or(|bounds| bounds.is_constant(place));
+        let varies_from = |place: usize| (place..width).find(|place| !is_constant(*place)).unwrap_or(width);
+        let mut next = varies_from(0);
         for OrderByExpr { expr, options, with_fill } in self.order {
             let at =
                 compiler.column(expr).filter(|at| with_fill.is_none() && !self.is_shadowed(compiler, expr, *at))?;
@@ -218,16 +229,15 @@ impl<'e> PlainSelect<'e> {
             }
             let id = compiler.schema.columns.get(at)?.id;
             let place = compiler.key_columns.iter().position(|column| *column == id);
-            // Behind a whole key nothing is left to be ordered.
-            if known == compiler.key_columns.len() || place.is_some_and(|place| place < known) {
+            if next == width || place.is_some_and(|place| place < next || is_constant(place)) {
                 continue;
             }
             let descends = options.asc == Some(false);
-            if place != Some(known) || backwards.is_some_and(|backwards| backwards != descends) {
+            if place != Some(next) || backwards.is_some_and(|backwards| backwards != descends) {
                 return None;
             }
             backwards = Some(descends);
-            known += 1;
+            next = varies_from(next + 1);
         }
         Some(backwards.unwrap_or(false))
     }
@@ -282,7 +292,7 @@ fn existence(query: &Query) -> Option<(&Query, String)> {
     let [item] = select.projection.as_slice() else { return None };
     let (expr, name) = named(item)?;
     let Expr::Exists { subquery, negated: false } = unnested(expr) else { return None };
-    let mut plain = query_of("SELECT 1").ok()?;
+    let mut plain = NO_TABLE.clone()?;
     if let SetExpr::Select(body) = &mut *plain.body {
         body.projection.clone_from(&select.projection);
     }

@@ -71,7 +71,8 @@ pub(super) fn of_name(error: Error, text: &str, statement: usize) -> Error {
     error.with_position(position)
 }
 
-fn is_solid(token: &TokenWithSpan) -> bool {
+/// Whether `token` is neither blank nor a comment.
+pub(super) fn is_solid(token: &TokenWithSpan) -> bool {
     !matches!(token.token, Token::Whitespace(_) | Token::EOF)
 }
 

@@ -60,6 +60,16 @@ impl Script {
         self.statements.front().filter(|_| self.statements.len() == 1)
     }
 
+    /// Those that were not taken out.
+    pub(super) fn statements(&self) -> impl Iterator<Item = &Statement> {
+        self.statements.iter()
+    }
+
+    /// Whether a tree of one of them needs a stack of its own.
+    pub(super) fn is_deep(&self) -> bool {
+        self.deep
+    }
+
     /// Runs `work` on a stack that is large enough for the statements.
     pub(crate) fn with_stack<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
         on_stack(self.deep, || work(self))

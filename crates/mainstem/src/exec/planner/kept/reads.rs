@@ -13,7 +13,7 @@ use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator};
 use mainstem_storage::ids::TableId;
 use mainstem_storage::predicate::Predicate;
-use mainstem_storage::scan::fixes_key;
+use mainstem_storage::scan::compares_key;
 use mainstem_storage::version::TableView;
 
 use super::logical::{Views, schema_of, with_constants, with_literals, with_table};
@@ -33,23 +33,28 @@ pub(super) struct KeptScan {
     schema: Arc<DFSchema>,
     /// With parameters in them.
     filters: Vec<Expr>,
-    /// Whether they may leave a short range of keys.
+    /// Whether they may leave a short range of keys: for a value of a column of the key.
     fixes_key: bool,
+    /// The same, for a bound of one.
+    bounds_key: bool,
 }
 
 impl KeptScan {
     /// The scan of `table`, which has no snapshot, with `filters` over `schema`.
     pub(super) fn new(table: UserTable, schema: Arc<DFSchema>, filters: Vec<Expr>) -> Self {
         let is_column = |expr: &Expr, name: &str| matches!(expr, Expr::Column(column) if column.name == name);
-        let equals = |name: &str| {
+        let compares = |name: &str, wanted: &[Operator]| {
             filters.iter().any(|filter| {
-                matches!(filter, Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right })
-                    if is_column(left, name) || is_column(right, name))
+                matches!(filter, Expr::BinaryExpr(BinaryExpr { left, op, right })
+                    if wanted.contains(op) && (is_column(left, name) || is_column(right, name)))
             })
         };
         let of = table.table();
-        let fixes_key = fixes_key(of, |id| of.column(id).is_some_and(|column| equals(&column.name)));
-        Self { table, schema, filters, fixes_key }
+        let of_key =
+            |wanted: &[Operator]| compares_key(of, |id| of.column(id).is_some_and(|c| compares(&c.name, wanted)));
+        let fixes_key = of_key(&[Operator::Eq]);
+        let bounds_key = of_key(&[Operator::Lt, Operator::LtEq, Operator::Gt, Operator::GtEq]);
+        Self { table, schema, filters, fixes_key, bounds_key }
     }
 
     /// What its filters ask of the store with the values of a run; `None` if the store cannot be asked for it.
@@ -132,7 +137,9 @@ pub(super) fn reads(
     let mut inputs = Vec::with_capacity(scans.len());
     for scan in scans {
         let view = views(scan.table_id())?;
-        let rows = (!scan.fixes_key).then(|| count(&view));
+        // Of few rows all are looked at sooner than some of them are found.
+        let is_sought = scan.fixes_key || scan.bounds_key && !are_tiny(std::iter::once(count(&view)));
+        let rows = (!is_sought).then(|| count(&view));
         inputs.push((scan, view, rows));
     }
     // Nothing is looked for beside a table that is large anyway.
