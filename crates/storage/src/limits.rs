@@ -141,7 +141,8 @@ pub const LOAD_THREADS_MAX: usize = 4;
 /// Bytes of values at which a bulk load sorts what it has: wide rows come in smaller sorts.
 pub const LOAD_SORT_BYTES: usize = 256 << 20;
 
-/// Bytes of files that a load makes durable together at most, and how many files: their descriptors are open until then.
+/// Bytes of files that a load makes durable together at most, and how many files: their descriptors are open until
+/// then.
 pub const SYNC_PHASE_BYTES: u64 = 256 << 20;
 /// See [`SYNC_PHASE_BYTES`].
 pub const SYNC_PHASE_FILES: usize = 128;

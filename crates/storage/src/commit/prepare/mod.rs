@@ -537,8 +537,8 @@ impl Prepared {
     }
 }
 
-/// The last run of `version`, if `runs` are one that extends it. A run that a merge reads is left alone: the merge would
-/// have been for nothing.
+/// The last run of `version`, if `runs` are one that extends it. A run that a merge reads is left alone: the merge
+/// would have been for nothing.
 fn extended_run<'v>(engine: &Engine, version: &'v TableVersion, runs: &[Arc<Run>]) -> Option<&'v Arc<Run>> {
     let ([run], Some(last)) = (runs, version.runs.last()) else { return None };
     (last.may_take(run, version.schema.options.segment_rows) && !engine.is_merging(last.id())).then_some(last)
