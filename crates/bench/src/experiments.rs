@@ -28,6 +28,14 @@ pub fn all() -> &'static [Experiment] {
         #[cfg(feature = "sql")]
         crate::load::unload::EXPERIMENT,
         #[cfg(feature = "sql")]
+        crate::load::buffers::EXPERIMENT,
+        #[cfg(feature = "sql")]
+        crate::load::chunk_size::EXPERIMENT,
+        #[cfg(feature = "sql")]
+        crate::load::online::EXPERIMENT,
+        #[cfg(feature = "sql")]
+        crate::load::scale::EXPERIMENT,
+        #[cfg(feature = "sql")]
         crate::recovery::EXPERIMENT,
     ]
 }

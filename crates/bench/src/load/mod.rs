@@ -6,10 +6,15 @@
 //! 1. The line items of TPC-H are written as a CSV file; it stays in the memory of the operating system.
 //! 2. Rounds of each load, the engines in turn. A load makes the table anew, and reads the file into it.
 //! 3. After each of ours the rows are counted and a column is summed; the peer's rows are counted, too.
+//! 4. The same file by STDIN, and a query on the file itself, in the same way.
 //!
 //! Invariants: all have the same types. It does not own: what queries on the rows cost (`tpch`).
 
+pub mod buffers;
+pub mod chunk_size;
+pub mod online;
 pub mod parse;
+pub mod scale;
 pub mod unload;
 
 use std::path::Path;
@@ -17,7 +22,7 @@ use std::time::Duration;
 
 use mainstem::{Connection, Database, OpenOptions};
 
-use crate::duel::{Duel, Sample};
+use crate::duel::{Duel, Sample, Series};
 use crate::experiment::{Experiment, Failure, Scale, Settings};
 use crate::peers::{Call, Engine, Load, Peers, Told};
 use crate::report::{Figure, Reach, Report, Unit};
@@ -38,6 +43,11 @@ const ONCE: Duration = Duration::from_micros(1);
 /// What a load may take of the peer's time, whose table has no key: in memory, and durable with a primary key.
 const MEMORY_SHARE: f64 = 1.0 / 4.0;
 const DURABLE_SHARE: f64 = 1.0 / 2.5;
+/// Fsyncs of a durable load: so many, and one for so many bytes of the file.
+const FSYNCS_MAX: u64 = 3;
+const FSYNC_BYTES: u64 = 256 << 20;
+/// What a query on the file may take of the peer's time.
+const QUERY_SHARE: f64 = 1.0 / 2.0;
 
 /// Sizes.
 #[derive(Clone, Copy, Debug)]
@@ -87,6 +97,8 @@ pub fn run(plan: Plan, settings: &Settings, report: &mut Report) -> Result<(), F
     let mut bench = Bench { plan, directory: directory.path(), rows, sum, bytes, peers, report };
     let memory = Database::in_memory()?;
     bench.measure("lineitem, in memory", &memory, false, MEMORY_SHARE)?;
+    bench.stream("lineitem by STDIN, in memory", &memory)?;
+    bench.query("sum from 'lineitem.csv'", &memory)?;
     memory.close()?;
     let disk = Database::open_with(directory.path().join("db"), OpenOptions::new())?;
     bench.measure("lineitem, durable, primary key", &disk, true, DURABLE_SHARE)?;
@@ -120,20 +132,26 @@ impl Bench<'_> {
                 self.report.wrong(format!("{case}: {who} has {answers:?} of {} rows", self.rows));
             }
         }
-        let mut duel = Duel::default();
+        let (mut duel, mut fsyncs) = (Duel::default(), Series::default());
         for round in 0..self.plan.rounds {
             self.report.progress(format_args!("{case}: round {}", round + 1));
             let load = |()| ours.iter().try_for_each(|sql| connection.execute(sql).map(drop));
+            let syncs = database.storage().syncs();
             duel.ours(Sample::timed(ONCE, || (), load)?);
+            fsyncs.push((database.storage().syncs() - syncs) as f64);
             self.check(case, &connection)?;
             self.peers.round(case, ONCE, &PEER, &mut duel);
         }
         connection.execute("DROP TABLE lineitem")?;
+        // Of DROP and CREATE TABLE one each; a load in memory has none.
+        let allowed = (2 + FSYNCS_MAX + self.bytes / FSYNC_BYTES) as f64;
+        if let Some(figure) = Figure::of(case, "fsyncs", Unit::Count, &fsyncs).filter(|_| has_key) {
+            self.report.add(figure.to_reach(Reach::AtMost(allowed)))?;
+        }
         let Some(figure) = Figure::of(case, "time", Unit::Milliseconds, &duel.series(milliseconds)) else {
             return Ok(());
         };
-        let rate = |time: f64| self.bytes as f64 / 1e3 / time.max(1e-9);
-        self.report.note(format!("{case}: {:.0} MB/s", rate(figure.value)));
+        self.report.note(format!("{case}: {:.0} MB/s", self.rate(figure.value)));
         let compared = match duel.yardsticks(milliseconds).first() {
             Some((name, time)) => figure.beside(name, *time).to_reach(Reach::AtMostOfYardstick(share)),
             None => figure,
@@ -141,15 +159,82 @@ impl Bench<'_> {
         Ok(self.report.add(compared)?)
     }
 
+    /// The file as a stream that the program reads; beside the peer's load of the file.
+    fn stream(&mut self, case: &str, database: &Database) -> Result<(), Failure> {
+        let connection = database.connect()?;
+        let ours = script(self.directory, false);
+        let mut duel = Duel::default();
+        for round in 0..self.plan.rounds {
+            self.report.progress(format_args!("{case}: round {}", round + 1));
+            let load = |()| -> Result<(), Failure> {
+                ours.iter().take(2).try_for_each(|sql| connection.execute(sql).map(drop))?;
+                let file = std::fs::File::open(self.directory.join("lineitem.csv"))?;
+                connection.copy_in("COPY lineitem FROM STDIN (FORMAT csv, HEADER true)", file)?;
+                Ok(())
+            };
+            duel.ours(Sample::timed(ONCE, || (), load)?);
+            self.check(case, &connection)?;
+        }
+        connection.execute("DROP TABLE lineitem")?;
+        let Some(figure) = Figure::of(case, "time", Unit::Milliseconds, &duel.series(milliseconds)) else {
+            return Ok(());
+        };
+        self.report.note(format!("{case}: {:.0} MB/s", self.rate(figure.value)));
+        Ok(self.report.add(figure)?)
+    }
+
+    /// A query on the file itself, whose types both find out.
+    fn query(&mut self, case: &str, database: &Database) -> Result<(), Failure> {
+        let connection = database.connect()?;
+        let file = self.directory.join("lineitem.csv").display().to_string().replace('\'', "''");
+        let sql = format!("SELECT count(*), CAST(sum(l_linenumber) AS BIGINT), sum(l_quantity) FROM '{file}'");
+        self.peers.tell(&Told { case, sql: &sql, call: Call::Text, values: None }, &[None]);
+        let mut duel = Duel::default();
+        for round in 0..self.plan.rounds {
+            self.report.progress(format_args!("{case}: round {}", round + 1));
+            let mut found = None;
+            let query = |()| -> Result<(), Failure> {
+                let row = connection.query_row(&sql, ())?;
+                found = Some((row.get::<i64>(0)? as u64, row.get::<i64>(1)?));
+                Ok(())
+            };
+            duel.ours(Sample::timed(ONCE, || (), query)?);
+            if found != Some((self.rows, self.sum)) {
+                self.report.wrong(format!("{case}: {found:?} instead of {} rows with {}", self.rows, self.sum));
+            }
+            self.peers.round(case, ONCE, &PEER, &mut duel);
+        }
+        let Some(figure) = Figure::of(case, "time", Unit::Milliseconds, &duel.series(milliseconds)) else {
+            return Ok(());
+        };
+        self.report.note(format!("{case}: {:.0} MB/s", self.rate(figure.value)));
+        let compared = match duel.yardsticks(milliseconds).first() {
+            Some((name, time)) => figure.beside(name, *time).to_reach(Reach::AtMostOfYardstick(QUERY_SHARE)),
+            None => figure,
+        };
+        Ok(self.report.add(compared)?)
+    }
+
+    /// MB/s of the file in `time` milliseconds.
+    fn rate(&self, time: f64) -> f64 {
+        self.bytes as f64 / 1e3 / time.max(1e-9)
+    }
+
     /// All rows are there, with the quantities that were written.
     fn check(&mut self, case: &str, connection: &Connection) -> Result<(), Failure> {
-        let row = connection.query_row("SELECT count(*), CAST(sum(l_linenumber) AS BIGINT) FROM lineitem", ())?;
-        let (rows, sum): (i64, i64) = (row.get(0)?, row.get(1)?);
-        if rows as u64 != self.rows || sum != self.sum {
-            self.report.wrong(format!("{case}: {rows} rows with {sum} instead of {} with {}", self.rows, self.sum));
-        }
-        Ok(())
+        check_rows(case, connection, (self.rows, self.sum), self.report)
     }
+}
+
+/// Whether the table of line items has the rows, and the sum of their numbers of lines, that were written.
+fn check_rows(case: &str, connection: &Connection, written: (u64, i64), report: &mut Report) -> Result<(), Failure> {
+    let row = connection.query_row("SELECT count(*), CAST(sum(l_linenumber) AS BIGINT) FROM lineitem", ())?;
+    let (rows, sum): (i64, i64) = (row.get(0)?, row.get(1)?);
+    if (rows as u64, sum) != written {
+        let (due, of) = written;
+        report.wrong(format!("{case}: {rows} rows with {sum} instead of {due} with {of}"));
+    }
+    Ok(())
 }
 
 /// The columns of the line items of TPC-H.

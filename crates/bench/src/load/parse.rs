@@ -130,13 +130,13 @@ fn add(report: &mut Report, figure: Option<Figure>) -> Result<(), Failure> {
 }
 
 /// The line items as CSV, and what was written.
-struct File {
-    bytes: Vec<u8>,
+pub(super) struct File {
+    pub(super) bytes: Vec<u8>,
     /// Where blocks end, behind line feeds.
     ends: Vec<usize>,
-    rows: u64,
+    pub(super) rows: u64,
     /// Of the numbers of lines.
-    sum: i64,
+    pub(super) sum: i64,
 }
 
 /// What was found in blocks.
@@ -147,7 +147,7 @@ struct Seen {
 }
 
 impl File {
-    fn of(factor: f64) -> Result<Self, Failure> {
+    pub(super) fn of(factor: f64) -> Result<Self, Failure> {
         let mut file = Self { bytes: Vec::new(), ends: Vec::new(), rows: 0, sum: 0 };
         let mut begun = 0;
         for item in LineItemGenerator::new(factor, 1, 1).iter() {
@@ -163,16 +163,20 @@ impl File {
         Ok(file)
     }
 
+    /// Block number `at`.
+    pub(super) fn block(&self, at: usize) -> Option<&[u8]> {
+        let begin = at.checked_sub(1).map_or(Some(&0), |before| self.ends.get(before))?;
+        self.bytes.get(*begin..*self.ends.get(at)?)
+    }
+
     /// The seconds that `threads` threads need for `step` of all blocks.
     fn work(&self, step: Step, threads: usize) -> (f64, Seen) {
         let next = AtomicUsize::new(0);
         let some = || {
             let (mut separators, mut seen) = (Vec::new(), Seen::default());
             loop {
-                let at = next.fetch_add(1, Ordering::Relaxed);
-                let Some(end) = self.ends.get(at) else { return seen };
-                let begin = at.checked_sub(1).map_or(0, |before| self.ends[before]);
-                let of_block = work_on(&self.bytes[begin..*end], step, &mut separators);
+                let Some(block) = self.block(next.fetch_add(1, Ordering::Relaxed)) else { return seen };
+                let of_block = work_on(block, step, &mut separators);
                 seen = Seen { rows: seen.rows + of_block.rows, sum: seen.sum + of_block.sum };
             }
         };

@@ -6,15 +6,21 @@ mod index;
 mod program;
 
 #[cfg(feature = "sql")]
+mod buffers;
+#[cfg(feature = "sql")]
 mod hybrid;
 #[cfg(feature = "sql")]
 mod load;
+#[cfg(feature = "sql")]
+mod online;
 #[cfg(feature = "sql")]
 mod parse;
 #[cfg(feature = "sql")]
 mod recovery;
 #[cfg(feature = "sql")]
 mod scan;
+#[cfg(feature = "sql")]
+mod sizes;
 #[cfg(feature = "sql")]
 mod statements;
 mod tiny;

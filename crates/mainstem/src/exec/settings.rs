@@ -57,6 +57,8 @@ struct Values {
     point_path: bool,
     plan_cache_mode: PlanCacheMode,
     dynamic_filter_min_rows: u32,
+    /// None: as many as a segment's rows have.
+    load_chunk_bytes: Option<u64>,
     application_name: Arc<str>,
     names: Arc<Names>,
     postgres_dump: bool,
@@ -75,6 +77,10 @@ const PLAN_CACHE_MODE: &str = "plan_cache_mode";
 
 /// The setting that says which scans wait for the keys of joins.
 const DYNAMIC_FILTER_MIN_ROWS: &str = "dynamic_filter_min_rows";
+
+/// The setting that says how much of a CSV file a thread of a load reads at once, and its bounds.
+const LOAD_CHUNK_BYTES: &str = "load_chunk_bytes";
+const LOAD_CHUNK_RANGE: std::ops::RangeInclusive<u64> = 64 << 10..=32 << 20;
 
 /// When a text without its literals is prepared and kept (the setting `plan_cache_mode`, as in PostgreSQL).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -118,6 +124,10 @@ const DESCRIPTIONS: &[(&str, &str)] = &[
         "Rows of a table from which on its scans leave out what joins and limits above them do not need.",
     ),
     (FILE_ACCESS, "Whether statements may read and write files; off is for the rest of the session."),
+    (
+        LOAD_CHUNK_BYTES,
+        "Bytes, or 256kB, 4MB, of a CSV file that a thread of COPY reads at once; 0: as many as the rows of a segment have.",
+    ),
     (
         "log_tail_bytes_max",
         "Log bytes that a restart may have to replay: near it writers wait; set when the database is opened.",
@@ -255,6 +265,11 @@ impl Settings {
         self.current.dynamic_filter_min_rows
     }
 
+    /// Bytes that a thread of a load reads at once, if that is set.
+    pub(crate) fn load_chunk_bytes(&self) -> Option<u64> {
+        self.current.load_chunk_bytes
+    }
+
     /// Whether a dump of PostgreSQL is being read.
     pub(crate) fn restores_dump(&self) -> bool {
         self.current.postgres_dump
@@ -380,6 +395,7 @@ impl Settings {
             "checkpoint_bytes" => self.options.checkpoint_bytes.to_string(),
             "delta_rows" => self.current.delta_rows.to_string(),
             DYNAMIC_FILTER_MIN_ROWS => self.current.dynamic_filter_min_rows.to_string(),
+            LOAD_CHUNK_BYTES => self.current.load_chunk_bytes.unwrap_or(0).to_string(),
             FILE_ACCESS => if self.file_access { "on" } else { "off" }.into(),
             "log_tail_bytes_max" => self.options.log_tail_bytes_max.to_string(),
             MEMORY_LIMIT => self.storage.memory_limit().to_string(),
@@ -421,6 +437,7 @@ impl Values {
             point_path: true,
             plan_cache_mode: PlanCacheMode::default(),
             dynamic_filter_min_rows: limits::DYNAMIC_FILTER_MIN_ROWS,
+            load_chunk_bytes: None,
             application_name: Arc::from(""),
             names: names.clone(),
             postgres_dump: false,
@@ -446,6 +463,7 @@ impl Values {
                 let rows = number(name, value, u32::MAX)?;
                 self.dynamic_filter_min_rows = rows.unwrap_or(default.dynamic_filter_min_rows);
             }
+            LOAD_CHUNK_BYTES => self.load_chunk_bytes = value.map_or(Ok(None), chunk_bytes)?,
             "statement_timeout" => {
                 self.statement_timeout = match value {
                     Some(value) => duration(name, value)?,
@@ -514,6 +532,19 @@ fn unknown(name: &str) -> Error {
     let hint = if near.is_empty() { format!("; there are {}", known.join(", ")) } else { did_you_mean(&near) };
     Error::invalid(state::UNDEFINED_OBJECT, format!("there is no setting \"{name}\"{hint}"))
         .with_object(NamedObject::new(ObjectKind::Other, name.split('.')))
+}
+
+/// Bytes of a chunk; 0 leaves them to the load.
+fn chunk_bytes(text: &str) -> Result<Option<u64>> {
+    if text.trim() == "0" {
+        return Ok(None);
+    }
+    let bytes = parse_byte_size(text).map_err(|e| e.context(LOAD_CHUNK_BYTES))?;
+    if LOAD_CHUNK_RANGE.contains(&bytes) {
+        return Ok(Some(bytes));
+    }
+    let message = format!("{LOAD_CHUNK_BYTES} is 0, or from 64kB to 32MB, not \"{text}\"");
+    Err(Error::invalid(sqlstate::INVALID_PARAMETER, message))
 }
 
 /// A truth value as PostgreSQL's settings spell it.

@@ -1,6 +1,7 @@
 //! COPY from files, or streams of the program that runs it, into tables.
 //!
-//! Reading streams: a batch of rows is in memory at a time, and storage writes large statements aside.
+//! Reading: some chunks of rows are in memory at a time, and storage writes large statements aside. CSV is read by
+//! several threads, as a file or as a stream, where its rows can be told apart; else, and FORMAT text, by one.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
@@ -21,11 +22,12 @@ use super::define::all_or_nothing;
 use super::duplicate_lines::{Take, with_lines};
 use super::expressions::{Expressions, Source};
 use super::write::{sources_of, table_of};
-use crate::csv::parallel::{self, FileRows};
+use crate::csv::detect::first_line_end;
+use crate::csv::parallel::{self, Begun, FileRows, Rows};
 use crate::csv::{Conversion, CsvReader, Latin1, TextBatch, TextReader};
 use crate::exec::{Environment, Notice};
 use crate::provider::ParquetFile;
-use crate::sql::{CopyFormat, CopyOptions, CopyPlace, CsvOptions, ReadOptions, TableName, TextOptions};
+use crate::sql::{CopyFormat, CopyOptions, CopyPlace, CsvOptions, LineEnd, ReadOptions, TableName, TextOptions};
 
 /// What a COPY FROM has done.
 #[derive(Debug)]
@@ -240,9 +242,8 @@ struct CopyIn<'a, 'e> {
 }
 
 impl CopyIn<'_, '_> {
+    /// The rows of a stream, by several threads if they can be told apart.
     fn lines(&mut self, input: &mut dyn Read, format: &CopyFormat) -> Result<()> {
-        let columns = file_columns(&self.of.0, self.columns);
-        let names: Vec<String> = columns.iter().map(|c| c.name.clone()).collect();
         let mut decoded;
         let input: &mut dyn Read = if is_latin1(format) {
             decoded = Latin1::new(input);
@@ -250,6 +251,22 @@ impl CopyIn<'_, '_> {
         } else {
             input
         };
+        let CopyFormat::Csv(options) = format else { return self.one_by_one(input, format) };
+        let options = CsvOptions { latin1: false, ..options.clone() };
+        let mut input = Begun::new(input, parallel::SAMPLE_BYTES as u64);
+        // How lines end that are longer than that, one reader finds out.
+        let line_end = first_line_end(input.head(), false, options.quote);
+        let has_line_feeds = matches!(line_end, Some(LineEnd::LineFeed | LineEnd::Both));
+        if !has_line_feeds || !parallel::can_be_cut(&options, self.sources.len()) {
+            return self.one_by_one(&mut input, format);
+        }
+        self.in_chunks(input, &options)
+    }
+
+    /// The rows of a stream, by one thread.
+    fn one_by_one(&mut self, input: &mut dyn Read, format: &CopyFormat) -> Result<()> {
+        let columns = file_columns(&self.of.0, self.columns);
+        let names: Vec<String> = columns.iter().map(|c| c.name.clone()).collect();
         let mut lines = Lines::new(input, format, names)?;
         while let Some(batch) = lines.next_batch()? {
             self.env.cancel.check()?;
@@ -259,6 +276,38 @@ impl CopyIn<'_, '_> {
             self.insert(&values, lines.len(), || lines.clone())?;
         }
         Ok(())
+    }
+
+    /// The rows of a stream of CSV, by several threads.
+    fn in_chunks(&mut self, input: Begun<&mut dyn Read>, options: &CsvOptions) -> Result<()> {
+        let columns = file_columns(&self.of.0, self.columns);
+        if options.matches {
+            let names = columns.iter().map(|column| column.name.clone()).collect();
+            CsvReader::new(input.head(), options.clone(), names).check_first_line()?;
+        }
+        let (segment_rows, threads, chunk_bytes) = self.chunk();
+        let rows = FileRows::of_stream(options, &columns)
+            .converted_by(Conversion::of_all(&columns).ignoring(self.rejected.ignores()))
+            .with_chunks_as(input.head(), segment_rows, chunk_bytes)
+            .with_chunk_bytes(self.env.settings.load_chunk_bytes())
+            .with_offsets(self.takes_all());
+        let cancel = self.env.cancel.clone();
+        rows.read_stream(input, threads, &|| cancel.check(), |part| self.rows(part, &rows))
+    }
+
+    /// Rows of a chunk at most, as far as they can be told; threads that read chunks; bytes of one at most.
+    fn chunk(&self) -> (u64, usize, u64) {
+        // Of rows whose number is only guessed, few more than a segment has.
+        let segment_rows = u64::from(self.of.0.options.segment_rows) * 9 / 10;
+        let threads = self.env.settings.threads();
+        (segment_rows, threads, self.writes.load_memory() / (CHUNKS_SHARE * (threads as u64 + 1)))
+    }
+
+    /// Inserts those of a chunk of `rows`.
+    fn rows(&mut self, mut part: Rows, rows: &FileRows<'_>) -> Result<()> {
+        self.env.cancel.check()?;
+        self.rejected.add(std::mem::take(&mut part.rejects))?;
+        self.insert(&part.columns, part.count, || rows.lines(&part))
     }
 
     /// The rows of a file, by several threads if they can be told apart at any place.
@@ -276,20 +325,13 @@ impl CopyIn<'_, '_> {
             let names = columns.iter().map(|column| column.name.clone()).collect();
             CsvReader::new(open(path)?, options.clone(), names).check_first_line()?;
         }
-        let conversion = Conversion::of_all(&columns).ignoring(self.rejected.ignores());
-        let threads = self.env.settings.threads();
-        // Of rows whose number is only guessed, few more than a segment has.
-        let segment_rows = u64::from(self.of.0.options.segment_rows) * 9 / 10;
-        let chunk_bytes = self.writes.load_memory() / (CHUNKS_SHARE * (threads as u64 + 1));
+        let (segment_rows, threads, chunk_bytes) = self.chunk();
         let rows = FileRows::new(&file, found.len(), options, &columns)
-            .converted_by(conversion)
+            .converted_by(Conversion::of_all(&columns).ignoring(self.rejected.ignores()))
             .with_chunks_of(&open(path)?, segment_rows, threads, chunk_bytes)
+            .with_chunk_bytes(self.env.settings.load_chunk_bytes())
             .with_offsets(self.takes_all());
-        rows.read(threads, |mut part| {
-            self.env.cancel.check()?;
-            self.rejected.add(std::mem::take(&mut part.rejects))?;
-            self.insert(&part.columns, part.count, || rows.lines(&part))
-        })
+        rows.read(threads, |part| self.rows(part, &rows))
     }
 
     /// Whether rows are those of the table as they are read.

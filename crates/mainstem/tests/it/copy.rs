@@ -508,3 +508,108 @@ fn row_groups_of_a_parquet_file_come_in_their_order() {
     assert!(error.sqlstate() == "22P04" && error.to_string().contains("t.parquet"), "{error}");
     assert_eq!(rows(&connection, "SELECT count(*) FROM u"), ["0"]);
 }
+
+/// Gives at most 1,000 bytes at a time, and fails behind the last ones if it is told to.
+struct Trickle<'a>(&'a [u8], bool);
+
+impl Read for Trickle<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let room = buffer.len().min(1_000);
+        match self.0.read(&mut buffer[..room])? {
+            0 if self.1 => Err(io::Error::other("the wire is cut")),
+            read => Ok(read),
+        }
+    }
+}
+
+/// A stream of many chunks gives what one reader gives that takes a byte after the other: another ESCAPE asks for that.
+#[test]
+fn streams_in_chunks_are_read_as_byte_by_byte() {
+    let (_database, connection) = with_table();
+    connection.execute_batch("SET load_chunk_bytes = '64kB'; SET threads = 3").unwrap();
+    let row = |n: usize| match n % 7 {
+        0 => format!("{n},\"two\nlines, \"\"é\"\"\",2024-01-{:02}\r\n", n % 31 + 1),
+        3 => format!("{n},,\n"),
+        5 => format!("{n},\"\",1999-12-31\n"),
+        _ => format!("{n},some text of row {n},2024-02-29\n"),
+    };
+    let text: String = std::iter::once("k,v,d\n".to_owned()).chain((0..40_000).map(row)).collect();
+    let one_by_one = text.replace("\"\"é\"\"", "\\\"é\\\"");
+    let latin1: Vec<u8> = text.chars().map(|c| u32::from(c) as u8).collect();
+    let of_stream = |options: &str, data: &[u8]| {
+        connection.execute("TRUNCATE t").unwrap();
+        let sql = format!("COPY t FROM STDIN (FORMAT csv, HEADER match{options})");
+        assert_eq!(connection.copy_in(&sql, Trickle(data, false)).unwrap(), 40_000, "{options}");
+        rows(&connection, "SELECT count(v), count(d), sum(length(v)), max(v), string_agg(v, ',' ORDER BY k) FROM t")
+    };
+    let expected = of_stream(", ESCAPE '\\'", one_by_one.as_bytes());
+    assert_eq!(of_stream("", text.as_bytes()), expected);
+    assert_eq!(of_stream(", ENCODING 'LATIN1'", &latin1), expected);
+    let ended = format!("\u{feff}{}", text.trim_end());
+    assert_eq!(of_stream("", ended.as_bytes()), expected);
+    let returns = text.replace("\r\n", "\n").replace("\n", "\r").replace("two\rlines", "two\nlines");
+    assert_eq!(of_stream("", returns.as_bytes()), expected);
+}
+
+#[test]
+fn errors_of_streams_in_chunks_name_lines() {
+    let database = quiet();
+    let connection = database.connect().unwrap();
+    connection.execute_batch("CREATE TABLE t (k INTEGER PRIMARY KEY CHECK (k <> 35000), v TEXT, d DATE)").unwrap();
+    connection.execute("SET load_chunk_bytes = '64kB'").unwrap();
+    let text: String = (0..60_000).map(|n| format!("{n},\"x\ny\",2024-01-01\n")).collect();
+    let sql = "COPY t FROM STDIN (FORMAT csv)";
+    let good = text.replace("\n35000,", "\n-1,");
+    for (found, instead, state, says) in [
+        ("\n30000,", "\n3x,", "22P02", "line 60001"),
+        ("\n30000,", "\n30000,a,", "22P04", "line 60001: extra data"),
+        ("\n30000,", "\n", "22P04", "line 60001: missing data for column \"d\""),
+        ("\n30000,", "\n9999999999,", "22003", "line 60001"),
+        ("\n30000,", "\n,", "23502", "line 60001"),
+        ("\n30000,", "\n35000,", "23514", "line 60001"),
+        ("\n30000,", "\n30000,\"", "22P04", "line 60001"),
+    ] {
+        let (got, message) = refused(&connection, sql, good.replace(found, instead).as_bytes());
+        assert!(got == state && message.contains(says), "{instead:?}: {got} {message}");
+    }
+    let mut bytes = good.clone().into_bytes();
+    let last = bytes.len() - 15;
+    bytes[last] = 0xFF;
+    let (got, message) = refused(&connection, sql, &bytes);
+    assert!(got == "22021" && message.contains("column \"v\""), "{got} {message}");
+    let (got, message) = refused(&connection, sql, &good.as_bytes()[..good.len() - 13]);
+    assert!(got == "22P04" && message.contains("line 119999: unterminated"), "{got} {message}");
+    let error = connection.copy_in(sql, Trickle(good.as_bytes(), true)).unwrap_err();
+    assert!(error.to_string().contains("the wire is cut"), "{error}");
+    let wrong = good.replace("\n30000,", "\n3x,");
+    let error = connection.copy_in(sql, Trickle(wrong.as_bytes(), true)).unwrap_err();
+    assert!(error.to_string().contains("line 60001"), "what is wrong before is told first: {error}");
+    assert_eq!(rows(&connection, "SELECT count(*) FROM t"), ["0"]);
+    assert_eq!(connection.copy_in(sql, good.as_bytes()).unwrap(), 60_000);
+    assert_eq!(code(&connection, "SET load_chunk_bytes = '1kB'"), "22023");
+    assert_eq!(rows(&connection, "SHOW load_chunk_bytes"), ["65536"]);
+}
+
+/// A stream without end ends when it is canceled.
+#[test]
+fn streams_are_canceled() {
+    struct Endless(mainstem::InterruptHandle, usize);
+    impl Read for Endless {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            self.1 += 1;
+            if self.1 == 300 {
+                self.0.interrupt();
+            }
+            let rows = buffer.len() / 4;
+            assert!(rows > 0 && self.1 < 10_000, "it is not canceled");
+            buffer[..4 * rows].chunks_mut(4).for_each(|row| row.copy_from_slice(b"7,a\n"));
+            Ok(4 * rows)
+        }
+    }
+    let (_database, connection) = with_table();
+    connection.execute("CREATE TABLE u (k INTEGER, v TEXT)").unwrap();
+    let endless = Endless(connection.interrupt_handle(), 0);
+    let error = connection.copy_in("COPY u FROM STDIN (FORMAT csv)", endless).unwrap_err();
+    assert_eq!(error.sqlstate(), "57014", "{error}");
+    assert_eq!(rows(&connection, "SELECT count(*) FROM u"), ["0"]);
+}

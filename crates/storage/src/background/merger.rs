@@ -288,6 +288,7 @@ impl Merger {
         let Some(choice) = choice(version, &|run| history.is_busy(run)) else { return Ok(None) };
         let plan = MergePlan::new(version, choice, snapshot.ts())?;
         let control = Arc::new(MergeControl::default());
+        engine.begin_merging(&plan.choice().runs);
         let number = history.begin(&version.schema.name, &plan, &control);
         Ok(Some(Claimed { number, plan, control, snapshot }))
     }
@@ -319,6 +320,7 @@ impl Merger {
     /// Does the merge, installs it, and lets go of its inputs.
     fn finish(&self, engine: &Engine, table: TableId, wanted: For, claimed: Claimed) -> Result<Merged> {
         let Claimed { number, plan, control, snapshot } = claimed;
+        let runs = plan.choice().runs.clone();
         let done = unwinding("a merge", || {
             engine.log.sync_all()?;
             let job = MergeJob::new(plan, engine.load_target(), control.clone())?;
@@ -330,6 +332,7 @@ impl Merger {
             Ok((engine.install(table, outcome)?.is_some(), written))
         });
         drop(snapshot);
+        engine.end_merging(&runs);
         self.history.lock().end(number, &done);
         match done {
             Err(_) if control.is_cancelled() => Ok(Merged::Nothing),

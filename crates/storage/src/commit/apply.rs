@@ -150,7 +150,7 @@ impl Engine {
             let Some(version) = root.get().tables.get(&table.schema.id).cloned() else {
                 return Err(table_conflict(&table.schema));
             };
-            let (version, edited) = self.make_room(version, &table.runs, table.rows.len(), table.rows.bytes(), ts);
+            let (version, edited) = self.make_room(version, table.new_runs(), table.rows.len(), table.rows.bytes(), ts);
             let delta = version.active_delta().cloned().ok_or_else(|| Error::internal("a table without a delta"))?;
             targets.push((delta, version.clone()));
             if edited {

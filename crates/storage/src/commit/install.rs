@@ -218,15 +218,16 @@ fn unions(carried: Vec<(ContainerId, CommitTs, DeleteSet)>) -> BTreeMap<Containe
     sets.into_iter().map(|(id, sets)| (id, DeleteSet::union(&sets))).collect()
 }
 
-/// Whether every input is still part of `version`.
+/// Whether every input is still part of `version`, and no load has extended one.
 fn has_inputs(version: &TableVersion, outcome: &MergeOutcome) -> bool {
     let deltas = outcome.consumed_deltas.iter().all(|id| version.frozen_deltas().iter().any(|d| d.id() == *id));
-    let runs = outcome.consumed_runs.iter().all(|id| version.runs.iter().any(|r| r.id() == *id));
-    deltas && runs
+    let consumed = version.runs.iter().filter(|run| outcome.consumed_runs.contains(&run.id()));
+    let (runs, rows) = consumed.fold((0, 0), |(runs, rows), run| (runs + 1, rows + run.rows()));
+    deltas && runs == outcome.consumed_runs.len() && rows == outcome.consumed_run_rows
 }
 
-/// Segments of the consumed runs, and of their key indexes, that the output does not list. Runs never change, so this
-/// holds until the install.
+/// Segments of the consumed runs, and of their key indexes, that the output does not list. A run that a load extends
+/// before the install is none of its inputs any more.
 fn dropped_segments(before: &TableVersion, outcome: &MergeOutcome) -> Vec<Arc<Segment>> {
     let kept = |id: ContainerId| outcome.output.as_ref().is_some_and(|run| run.segment(id).is_some());
     let consumed = before.runs.iter().filter(|run| outcome.consumed_runs.contains(&run.id()));

@@ -162,6 +162,33 @@ fn a_commit_that_is_overtaken_takes_its_turn() {
     }
 }
 
+/// A load that makes the last run longer, between a commit's validation and its lock: its keys are seen.
+#[test]
+fn keys_of_a_run_that_was_extended_are_taken() {
+    const LOAD: i64 = limits::COMMIT_ROWS_MAX as i64 + 1;
+    for (key, is_free) in [(LOAD + 7, false), (3 * LOAD, true)] {
+        let table = table(1_000);
+        table.insert(0..LOAD);
+        let mut txn = table.begin();
+        table.insert_in(&mut txn, [key]);
+        let other = Table { db: table.db.clone(), id: table.id };
+        let mut done = false;
+        BEFORE_LOCK.set(Some(Box::new(move || {
+            if !std::mem::replace(&mut done, true) {
+                other.insert(LOAD..2 * LOAD);
+            }
+        })));
+        let committed = txn.commit();
+        drop(BEFORE_LOCK.take());
+        assert_eq!(table.view().version().runs.len(), 1);
+        match committed {
+            Ok(_) => assert!(is_free),
+            Err(error) => assert!(!is_free && error.kind() == ErrorKind::Conflict, "{error}"),
+        }
+        assert_eq!(ids(&table).len() as i64, 2 * LOAD + i64::from(is_free));
+    }
+}
+
 /// Containers of the table in which a commit's intents stand.
 fn intended(table: &Table) -> usize {
     let (_, root) = table.db.engine().timeline.present();

@@ -370,6 +370,11 @@ impl Database {
         all
     }
 
+    /// How often something was made durable since the database was opened, where the operating system was asked for it.
+    pub fn syncs(&self) -> u64 {
+        self.0.engine.disk.syncs()
+    }
+
     /// The longest time the commit lock was held since the last call.
     pub fn take_commit_lock_held_max(&self) -> Duration {
         self.0.engine.take_lock_held_max()

@@ -90,6 +90,14 @@ impl Disk for GuardedDisk {
         self.gate.pass(|| self.disk.sync_dir(dir))
     }
 
+    fn sync_files(&self, files: &[Arc<dyn DiskFile>]) -> Result<()> {
+        self.gate.pass(|| self.disk.sync_files(files))
+    }
+
+    fn syncs(&self) -> u64 {
+        self.disk.syncs()
+    }
+
     fn exists(&self, path: &str) -> Result<bool> {
         self.disk.exists(path)
     }

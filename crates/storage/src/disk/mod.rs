@@ -12,6 +12,7 @@ use arrow_buffer::Buffer;
 use crate::error::Result;
 
 mod aside;
+mod deferred;
 mod guard;
 mod lock;
 mod memory;
@@ -20,6 +21,7 @@ mod real;
 mod tests;
 
 pub use aside::{AsideFile, AsideKind, AsideRef, AsideWriter, parse_aside_name};
+pub use deferred::DeferredDisk;
 pub use guard::GuardedDisk;
 pub use memory::MemDisk;
 pub use real::RealDisk;
@@ -81,6 +83,17 @@ pub trait Disk: Send + Sync + Debug {
     /// # Errors
     /// Io or Full.
     fn sync_dir(&self, dir: &str) -> Result<()>;
+    /// Makes all bytes written so far to `files`, which are of this disk, durable, together if that takes less.
+    ///
+    /// # Errors
+    /// Io or Full: none of them counts as durable.
+    fn sync_files(&self, files: &[Arc<dyn DiskFile>]) -> Result<()> {
+        files.iter().try_for_each(|file| file.sync())
+    }
+    /// How often something was made durable so far, as far as that is counted.
+    fn syncs(&self) -> u64 {
+        0
+    }
     /// Whether there is a file at `path`.
     ///
     /// # Errors

@@ -2,6 +2,10 @@
 //!
 //! Comes in: names relative to the database directory. Goes out: bytes, through pread, pwrite, fdatasync. Invariants: a
 //! name never leads out of the directory; the file a name stood for stays whole for those who hold it open.
+//!
+//! Many files are made durable by one call for all of their file system (syncfs), where the system tells of failed
+//! writes then: Linux 5.8. An error is told to one caller, so that from then on each file is synced by itself, which
+//! has its own. What others have written to the file system is waited for, too.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -9,7 +13,7 @@ use std::io::ErrorKind as Io;
 use std::os::unix::fs::FileExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rustix::buffer::spare_capacity;
 use rustix::fs::{FallocateFlags, fallocate};
@@ -23,7 +27,15 @@ use crate::error::{Error, Result, sqlstate};
 #[derive(Debug)]
 pub struct RealDisk {
     dir: PathBuf,
+    /// The directory, open for as long as this: what fails to be written meanwhile is told through it.
+    whole: Option<File>,
+    /// Whether files are synced by themselves, however many they are.
+    one_by_one: AtomicBool,
+    syncs: Arc<AtomicU64>,
 }
+
+/// Files from which on they are synced together.
+const TOGETHER_MIN: usize = 8;
 
 impl RealDisk {
     /// Opens directory `dir`; makes it, and those above it, when it is not there and `create` is set.
@@ -49,7 +61,8 @@ impl RealDisk {
             }
             Err(e) => return Err(Error::io("open directory", dir.display(), e)),
         }
-        Ok(Self { dir: dir.to_path_buf() })
+        let whole = if tells_of_failed_writes() { File::open(dir).ok() } else { None };
+        Ok(Self { dir: dir.to_path_buf(), whole, one_by_one: AtomicBool::new(false), syncs: Arc::default() })
     }
 
     /// The directory.
@@ -74,7 +87,23 @@ impl RealDisk {
             Ok((file, end))
         };
         let (file, end) = open().map_err(|e| Error::io("open", full.display(), e))?;
-        Ok(Arc::new(RealFile { file, path: full, end: AtomicU64::new(end) }))
+        Ok(Arc::new(RealFile { file, path: full, end: AtomicU64::new(end), syncs: self.syncs.clone() }))
+    }
+
+    /// Syncs the whole file system, if that is known to tell of what it failed to write.
+    #[cfg(target_os = "linux")]
+    fn sync_file_system(&self) -> Option<Result<()>> {
+        let whole = self.whole.as_ref().filter(|_| !self.one_by_one.load(Ordering::Acquire))?;
+        self.syncs.fetch_add(1, Ordering::Relaxed);
+        Some(rustix::fs::syncfs(whole).map_err(|e| {
+            self.one_by_one.store(true, Ordering::Release);
+            Error::io("sync the file system of", self.dir.display(), e.into())
+        }))
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn sync_file_system(&self) -> Option<Result<()>> {
+        None
     }
 
     /// What stands in folder `dir`, sorted, and whether it is a file; nothing when there is no such folder.
@@ -96,6 +125,13 @@ impl RealDisk {
     }
 }
 
+/// Whether a sync of a file system tells of writes that have failed: from Linux 5.8 on.
+fn tells_of_failed_writes() -> bool {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map_while(|number| number.parse::<u32>().ok());
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= (5, 8)
+}
+
 fn sync_directory(path: &Path) -> Result<()> {
     let run = || File::open(path)?.sync_all();
     run().map_err(|e| Error::io("sync directory", path.display(), e))
@@ -112,7 +148,7 @@ impl Disk for RealDisk {
             other => other,
         };
         let file = file.map_err(|e| Error::io("create", full.display(), e))?;
-        Ok(Arc::new(RealFile { file, path: full, end: AtomicU64::new(0) }))
+        Ok(Arc::new(RealFile { file, path: full, end: AtomicU64::new(0), syncs: self.syncs.clone() }))
     }
 
     fn open(&self, path: &str) -> Result<Arc<dyn DiskFile>> {
@@ -162,7 +198,21 @@ impl Disk for RealDisk {
     }
 
     fn sync_dir(&self, dir: &str) -> Result<()> {
+        self.syncs.fetch_add(1, Ordering::Relaxed);
         sync_directory(&self.path(dir)?)
+    }
+
+    fn sync_files(&self, files: &[Arc<dyn DiskFile>]) -> Result<()> {
+        if files.len() >= TOGETHER_MIN
+            && let Some(synced) = self.sync_file_system()
+        {
+            return synced;
+        }
+        files.iter().try_for_each(|file| file.sync())
+    }
+
+    fn syncs(&self) -> u64 {
+        self.syncs.load(Ordering::Relaxed)
     }
 
     fn exists(&self, path: &str) -> Result<bool> {
@@ -181,6 +231,8 @@ struct RealFile {
     path: PathBuf,
     /// Where the next append goes. Not the length the system knows: a failed append may have left bytes behind it.
     end: AtomicU64,
+    /// Of the disk.
+    syncs: Arc<AtomicU64>,
 }
 
 impl RealFile {
@@ -253,6 +305,7 @@ impl DiskFile for RealFile {
     }
 
     fn sync(&self) -> Result<()> {
+        self.syncs.fetch_add(1, Ordering::Relaxed);
         self.file.sync_data().map_err(|e| self.failed("sync", e))
     }
 }

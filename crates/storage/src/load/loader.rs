@@ -5,6 +5,7 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::{ArrayRef, RecordBatch, StringViewArray};
 
+use crate::disk::DeferredDisk;
 use crate::error::{Error, Result};
 use crate::ids::KeyId;
 use crate::limits;
@@ -33,6 +34,8 @@ const SEGMENT_LACKS_SHARE: usize = 4;
 pub struct Loader {
     schema: Arc<TableSchema>,
     target: LoadTarget,
+    /// That of the target: what is written is made durable at the end.
+    disk: Arc<DeferredDisk>,
     reader: KeyReader,
     segment_rows: usize,
     /// Rows of a full sort.
@@ -70,6 +73,8 @@ impl Loader {
         };
         let sort_bytes = limits::LOAD_SORT_BYTES;
         let (buffer, runs) = (Vec::new(), Vec::new());
+        let disk = DeferredDisk::new(target.disk.clone());
+        let target = LoadTarget { disk: disk.clone(), ..target };
         Self {
             indexed_keys: schema.indexed_keys().count(),
             indexed_columns: schema
@@ -79,6 +84,7 @@ impl Loader {
                 .collect(),
             schema,
             target,
+            disk,
             reader,
             segment_rows,
             sort_rows,
@@ -326,6 +332,7 @@ impl Loader {
         {
             self.check_unique(id)?;
         }
+        self.disk.sync_all()?;
         for id in self.schema.indexed_keys() {
             if let Some(key) = first_repeated_key(&self.schema, id, &self.runs)? {
                 return Err(duplicate_key(&self.schema, id, &key));

@@ -10,7 +10,8 @@
 //! 4. [`Loader::finish`] looks for keys that are twice in the load: within a sort they are neighbours, between runs one
 //!    pass over the segments that overlap finds them (`duplicate` says which). For keys that are not the sort key one
 //!    pass over their key indexes finds them.
-//! 5. Loads of a database take turns in collecting: together they hold no more than their share of memory, entries of
+//! 5. All files are made durable together, or as many as one phase takes (`disk::DeferredDisk`).
+//! 6. Loads of a database take turns in collecting: together they hold no more than their share of memory, entries of
 //!    key indexes and blocks that are kept from writing included (`turn`).
 //!
 //! Without a sort key rows stay as they come, in one run. Invariants: memory is bounded by one sort and one segment;

@@ -110,6 +110,47 @@ impl Run {
         Self { indexes: indexes.into(), ..self }
     }
 
+    /// Whether `load`, rows that come behind all of this run's in its order, may be a part of it, instead of a run
+    /// beside it. Both must be without key indexes, which have one order each. Segments of `segment_rows` rows may be
+    /// half full on average: fuller ones are for merges to make, which leave a run alone.
+    #[must_use]
+    pub fn may_take(&self, load: &Self, segment_rows: u32) -> bool {
+        let (Some(last), Some(first)) = (self.segments.last(), load.segments.first()) else { return false };
+        let follows = match (&last.segment.meta().key_bounds, &first.segment.meta().key_bounds) {
+            (None, None) => true,
+            (Some(last), Some(first)) => last.max <= first.min,
+            _ => false,
+        };
+        let segments = (self.segments.len() + load.segments.len()) as u64;
+        let is_full = segments * u64::from(segment_rows) <= 2 * (self.rows + load.rows) + 2 * u64::from(segment_rows);
+        follows && is_full && self.indexes.is_empty() && load.indexes.is_empty()
+    }
+
+    /// This run with the segments of `load` behind its own, under the same id.
+    ///
+    /// # Errors
+    /// As [`Run::new`].
+    pub fn extended_by(&self, load: &Self) -> Result<Self> {
+        let segments = self.segments.iter().chain(&load.segments).cloned().collect();
+        Ok(Self::new(self.id, segments)?.with_indexes(self.indexes.clone()))
+    }
+
+    /// The same under another id.
+    #[must_use]
+    pub fn with_id(&self, id: RunId) -> Self {
+        let (segments, by_id, indexes) = (self.segments.clone(), self.by_id.clone(), self.indexes.clone());
+        Self { id, segments, by_id, indexes, rows: self.rows, bounds: Mutex::default() }
+    }
+
+    /// What this run has that `then`, the same at an earlier time, had not, as a run; `None` if that is nothing.
+    #[must_use]
+    pub fn behind(&self, then: &Self) -> Option<Self> {
+        let is_new = |part: &&RunSegment| then.segment(part.segment.id()).is_none();
+        let segments: Vec<_> = self.segments.iter().filter(is_new).cloned().collect();
+        // Some of what is in order is in order.
+        if segments.is_empty() { None } else { Self::new(self.id, segments).ok() }
+    }
+
     fn check(&self) -> Result<()> {
         let defect = |what: String| Err(Error::internal(format!("run {}: {what}", self.id)));
         for part in &self.segments {

@@ -22,6 +22,8 @@ pub struct MergeOutcome {
     pub consumed_deltas: Vec<ContainerId>,
     /// Runs that it replaces. Segments of them that the output lists too were kept.
     pub consumed_runs: Vec<RunId>,
+    /// Rows of those runs: a load may have extended one since.
+    pub consumed_run_rows: u64,
     /// What takes their place, durable; `None` when no row was left.
     pub output: Option<Arc<Run>>,
     /// Where each row of the inputs went, kept segments excepted.
@@ -34,7 +36,8 @@ impl MergeOutcome {
     pub(super) fn new(plan: MergePlan, written: Option<WrittenRun>, forwarding: Arc<ForwardingTable>) -> Result<Self> {
         let (output, written) = written.map_or((None, Vec::new()), |written| (Some(written.run), written.written));
         let (consumed_deltas, consumed_runs) = (plan.choice.deltas, plan.choice.runs);
-        Ok(Self { h: plan.h, consumed_deltas, consumed_runs, output, forwarding, written })
+        let consumed_run_rows = plan.runs.iter().map(|run| run.rows()).sum();
+        Ok(Self { h: plan.h, consumed_deltas, consumed_runs, consumed_run_rows, output, forwarding, written })
     }
 
     /// The deletes of input rows with `after` < end <= `upto`, as (output segment, end, rows): ends ascend, so they can

@@ -287,6 +287,13 @@ impl Replay {
         self.insert(record, table, &delta)?;
         let version = self.version(record, table.table)?;
         if !runs.is_empty() {
+            // One with the id of a run that is there extends it.
+            let known = |run: &Arc<Run>| version.runs.iter().find(|known| known.id() == run.id());
+            let whole = |run: Arc<Run>| match known(&run) {
+                Some(known) => known.extended_by(&run).map(Arc::new),
+                None => Ok(run),
+            };
+            let runs = runs.into_iter().map(whole).collect::<Result<Vec<_>>>()?;
             *version = version.with_load(record.ts, &runs);
         }
         self.deletes(record, table.table, &table.deletes)

@@ -1,6 +1,7 @@
 //! Opening: what is there, what is half there, what is somebody else's.
 
 mod closed;
+mod extended;
 mod lost;
 
 use std::sync::Arc;

@@ -1,6 +1,5 @@
 //! Table versions and the root they hang on.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::catalog::Catalog;
@@ -113,21 +112,31 @@ impl TableVersion {
         Self { moves: self.moves + 1, ..Self::new(self.schema.clone(), at, fresh) }
     }
 
-    /// This version from `at` on with `runs` behind the present ones: a large commit.
+    /// This version from `at` on with `runs` behind the present ones: a large commit. One with the id of a present run
+    /// is that run, extended, and takes its place.
     #[must_use]
     pub fn with_load(&self, at: CommitTs, runs: &[Arc<Run>]) -> Self {
         let mut next = self.clone();
         next.valid_from = at;
         next.moves += 1;
-        next.runs.extend(runs.iter().cloned());
+        for run in runs {
+            match next.runs.iter_mut().rfind(|known| known.id() == run.id()) {
+                Some(known) => *known = run.clone(),
+                None => next.runs.push(run.clone()),
+            }
+        }
         next
     }
 
-    /// The runs of this version that `then`, an earlier one, does not have, and nothing else.
+    /// The runs of this version that `then`, an earlier one, does not have, or what they have beyond those, and nothing
+    /// else.
     #[must_use]
     pub fn with_runs_after(&self, then: &Self) -> Self {
-        let known: BTreeSet<_> = then.runs.iter().map(|run| run.id()).collect();
-        let runs = self.runs.iter().filter(|run| !known.contains(&run.id())).cloned().collect();
+        let new = |run: &Arc<Run>| match then.runs.iter().find(|known| known.id() == run.id()) {
+            None => Some(run.clone()),
+            Some(known) => run.behind(known).map(Arc::new),
+        };
+        let runs = self.runs.iter().filter_map(new).collect();
         Self { schema: self.schema.clone(), deltas: Vec::new(), runs, ..*self }
     }
 

@@ -31,7 +31,7 @@ use mainstem_storage::schema::{Column, DataType};
 use mainstem_storage::{Error, Result};
 
 use crate::sql::{CsvHints as Known, CsvOptions, NO_QUOTE};
-pub(crate) use sample::Sample;
+pub(crate) use sample::{Sample, first_line_end};
 use value_type::ColumnTypes;
 pub(crate) use value_type::{check_fits, common_type};
 pub(crate) use whole::{Input, types_of_file};

@@ -105,24 +105,7 @@ impl Sample {
 
     /// How lines end: by the first end of a line that is not in quotes.
     pub(crate) fn line_end(&self, quote: u8) -> LineEnd {
-        let mut in_quotes = false;
-        let mut bytes = self.head.iter().peekable();
-        while let Some(byte) = bytes.next() {
-            match *byte {
-                byte if byte == quote => in_quotes = !in_quotes,
-                b'\n' if !in_quotes => return LineEnd::LineFeed,
-                b'\r' if !in_quotes => {
-                    return match bytes.peek() {
-                        Some(b'\n') => LineEnd::Both,
-                        // Perhaps the first half of an end.
-                        None if !self.is_all => LineEnd::LineFeed,
-                        _ => LineEnd::CarriageReturn,
-                    };
-                }
-                _ => {}
-            }
-        }
-        LineEnd::LineFeed
+        first_line_end(&self.head, self.is_all, quote).unwrap_or_default()
     }
 
     /// The rows of the sample, those of the first bytes first. What may be half a row is left out, and empty lines.
@@ -135,6 +118,27 @@ impl Sample {
         }
         rows
     }
+}
+
+/// How the first line of a file ends that begins with `bytes`, or is them, as far as they tell.
+pub(crate) fn first_line_end(bytes: &[u8], is_all: bool, quote: u8) -> Option<LineEnd> {
+    let mut in_quotes = false;
+    for (at, byte) in bytes.iter().enumerate() {
+        match *byte {
+            byte if byte == quote => in_quotes = !in_quotes,
+            b'\n' if !in_quotes => return Some(LineEnd::LineFeed),
+            b'\r' if !in_quotes => {
+                return match bytes.get(at + 1) {
+                    Some(b'\n') => Some(LineEnd::Both),
+                    // Perhaps the first half of an end.
+                    None if !is_all => None,
+                    _ => Some(LineEnd::CarriageReturn),
+                };
+            }
+            _ => {}
+        }
+    }
+    None
 }
 
 fn read(file: &dyn ReadAt, offset: u64, bytes: usize) -> Result<Vec<u8>> {

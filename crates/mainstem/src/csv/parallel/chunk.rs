@@ -31,7 +31,7 @@ pub(super) struct Chunk {
     bytes: Vec<u8>,
     /// Where it begins in the file.
     start: u64,
-    /// Whether it is the last one.
+    /// Whether it is the last one, or one whose rows end in it.
     is_last: bool,
     summary: Summary,
 }
@@ -76,6 +76,11 @@ impl Chunk {
             summary.add(summarise(bytes.get(known..).unwrap_or_default(), rows.options.quote));
         }
         Ok(Self { number, bytes, start, is_last, summary })
+    }
+
+    /// Whole rows of a stream, or its last ones; `summary` is theirs.
+    pub(super) fn of_stream(number: usize, bytes: Vec<u8>, summary: Summary) -> Self {
+        Self { number, bytes, start: 0, is_last: true, summary }
     }
 
     /// What those behind it have to know.

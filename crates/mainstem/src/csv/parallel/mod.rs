@@ -20,11 +20,13 @@
 //! Invariants: few chunks wait to be taken, whatever the length of the file. No thread outlives the call. An error is
 //! that of the first chunk that has one.
 //!
-//! It does not own: streams, which cannot be read in several places at once; defaults, constraints and the table.
+//! Streams, which cannot be read in several places at once, are cut into such chunks by the thread that reads them
+//! (`stream`). It does not own: defaults, constraints and the table.
 
 mod spare;
 mod columns;
 mod chunk;
+mod stream;
 
 #[cfg(test)]
 mod tests;
@@ -47,13 +49,15 @@ use super::convert::{Conversion, Reject};
 use super::reader::ROW_BYTES_MAX;
 use crate::sql::{CsvOptions, LineEnd};
 pub(super) use chunk::read_full;
+pub(crate) use stream::Begun;
+pub(super) use stream::Cutter;
 
 /// Bytes of a chunk at least: enough rows for a batch, and few of them for what it costs to begin one.
 const CHUNK_BYTES_MIN: u64 = 1 << 20;
 /// And at most, however long its rows are.
 const CHUNK_BYTES_MAX: u64 = 32 << 20;
 /// Bytes at the beginning of a file that tell how long its rows are.
-const SAMPLE_BYTES: usize = 64 << 10;
+pub(crate) const SAMPLE_BYTES: usize = 64 << 10;
 /// Bytes of chunks that are read or wait to be taken, for each thread; but a chunk for each and one more.
 const AHEAD_BYTES: u64 = 8 << 20;
 /// Chunks that a buffer may have room for when it is used again.
@@ -137,6 +141,9 @@ pub(crate) struct Rows {
 impl Drop for Rows {
     fn drop(&mut self) {
         self.spare.take_back(std::mem::take(&mut self.columns));
+        if let Lines::Kept { bytes, .. } = &mut self.lines {
+            self.spare.take_back_chunk(std::mem::take(bytes));
+        }
     }
 }
 
@@ -147,6 +154,12 @@ enum Lines {
     Within {
         from: u64,
         to: u64,
+        line: u64,
+    },
+    /// They are those in `range` of `bytes`, the first on line `line`.
+    Kept {
+        bytes: Vec<u8>,
+        range: Range<usize>,
         line: u64,
     },
 }
@@ -224,18 +237,28 @@ impl<'a> FileRows<'a> {
 
     /// The same in chunks of about `rows` rows, as far as the first rows of `file` tell how long they are, or fewer, so
     /// that there is something to do for `threads` threads; at most `bytes` bytes.
-    pub(crate) fn with_chunks_of(mut self, file: &dyn ReadAt, rows: u64, threads: usize, bytes: u64) -> Self {
+    pub(crate) fn with_chunks_of(self, file: &dyn ReadAt, rows: u64, threads: usize, bytes: u64) -> Self {
         let mut sample = vec![0; SAMPLE_BYTES];
         // A file that cannot be read is told of by who reads it.
         let read = chunk::read_full(file, &mut sample, 0).unwrap_or(0);
         sample.truncate(read);
+        let share = self.bytes / (2 * threads.max(1) as u64);
+        self.with_chunks_as(&sample, rows, share.min(bytes))
+    }
+
+    /// The same in chunks of about `rows` rows as long as those of `sample`, at most `bytes` bytes.
+    pub(crate) fn with_chunks_as(mut self, sample: &[u8], rows: u64, bytes: u64) -> Self {
         let mut separators = Vec::new();
-        let found = find_separators(&sample, self.marks(), false, &mut separators);
+        let found = find_separators(sample, self.marks(), false, &mut separators);
         let last = separators.last().map_or(0, |at| u64::from(*at) + 1);
         let Some(row_bytes) = last.checked_div(found.line_feeds as u64) else { return self };
-        let share = self.bytes / (2 * threads.max(1) as u64);
-        self.chunk_bytes = (row_bytes * rows).min(share).min(bytes).clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX);
+        self.chunk_bytes = (row_bytes * rows).min(bytes).clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX);
         self
+    }
+
+    /// The same in chunks of `bytes` bytes, if that is given.
+    pub(crate) fn with_chunk_bytes(self, bytes: Option<u64>) -> Self {
+        Self { chunk_bytes: bytes.unwrap_or(self.chunk_bytes), ..self }
     }
 
     /// The same, with texts as Utf8, offsets and bytes, if `has_offsets`: as storage takes them for a load.
@@ -352,15 +375,24 @@ impl<'a> FileRows<'a> {
 
     /// The line on which each of `rows` begins, as far as the file still tells.
     pub(crate) fn lines(&self, rows: &Rows) -> Vec<u64> {
-        let (from, to, line) = match &rows.lines {
-            Lines::Known(lines) => return lines.clone(),
-            Lines::Within { from, to, line } => (*from, *to, *line),
-        };
-        let mut bytes = vec![0; (to - from) as usize];
-        let read = chunk::read_full(self.file, &mut bytes, from).unwrap_or(0);
-        bytes.truncate(read);
-        let mut reader = CsvReader::new(bytes.as_slice(), self.options.clone(), self.names.clone()).at_line(line);
-        let mut lines = Vec::with_capacity(rows.count);
+        match &rows.lines {
+            Lines::Known(lines) => lines.clone(),
+            Lines::Within { from, to, line } => {
+                let mut bytes = vec![0; (to - from) as usize];
+                let read = chunk::read_full(self.file, &mut bytes, *from).unwrap_or(0);
+                bytes.truncate(read);
+                self.lines_of(&bytes, *line, rows.count)
+            }
+            Lines::Kept { bytes, range, line } => {
+                self.lines_of(bytes.get(range.clone()).unwrap_or_default(), *line, rows.count)
+            }
+        }
+    }
+
+    /// The line on which each of the `rows` rows of `bytes` begins, the first of them on line `line`.
+    fn lines_of(&self, bytes: &[u8], line: u64, rows: usize) -> Vec<u64> {
+        let mut reader = CsvReader::new(bytes, self.options.clone(), self.names.clone()).at_line(line);
+        let mut lines = Vec::with_capacity(rows);
         while let Ok(Some(batch)) = reader.next_batch(TEXT_ROWS) {
             lines.extend(batch.lines);
         }

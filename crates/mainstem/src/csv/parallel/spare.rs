@@ -24,6 +24,8 @@ pub(super) struct Spare {
     singles: Mutex<Vec<Vec<f32>>>,
     doubles: Mutex<Vec<Vec<f64>>>,
     bytes: Mutex<Vec<Vec<u8>>>,
+    /// Of chunks of a stream.
+    chunks: Mutex<Vec<Vec<u8>>>,
 }
 
 /// A type of values.
@@ -48,6 +50,18 @@ impl Spare {
     /// A vector without values, perhaps with room for some.
     pub(super) fn take<T: Kept>(&self) -> Vec<T> {
         T::of(self).lock().pop().unwrap_or_default()
+    }
+
+    /// Memory of a chunk of a stream.
+    pub(super) fn take_chunk(&self) -> Vec<u8> {
+        self.chunks.lock().pop().unwrap_or_default()
+    }
+
+    /// Takes it back.
+    pub(super) fn take_back_chunk(&self, bytes: Vec<u8>) {
+        if (1..=SPARE_BYTES_MAX).contains(&bytes.capacity()) {
+            self.chunks.lock().push(bytes);
+        }
     }
 
     /// Takes the memory of `columns`, as far as nobody else has it.

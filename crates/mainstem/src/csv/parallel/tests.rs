@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::compute::concat;
@@ -69,6 +69,31 @@ fn in_chunks(text: &[u8], options: &CsvOptions, columns: &[Column], chunk_bytes:
     Ok((joined(parts, columns), lines))
 }
 
+/// Gives some bytes at a time.
+struct Trickle<'a>(&'a [u8], usize);
+
+impl io::Read for Trickle<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.1 = self.1 * 7 % 1_009;
+        let count = buffer.len().min(1 + self.1);
+        io::Read::read(&mut self.0, &mut buffer[..count])
+    }
+}
+
+/// As a stream, whose chunks are cut by who reads it.
+fn as_stream(text: &[u8], options: &CsvOptions, columns: &[Column], chunk_bytes: u64) -> Outcome {
+    let rows = FileRows::of_stream(options, columns).with_chunks(chunk_bytes.min(text.len() as u64 + 1));
+    let (mut parts, mut lines) = (Vec::new(), Vec::new());
+    let read = rows.read_stream(Trickle(text, 1), 3, &|| Ok(()), |part| {
+        lines.extend(rows.lines(&part));
+        assert!(part.columns.iter().all(|column| column.len() == part.count));
+        parts.push(part.columns.clone());
+        Ok(())
+    });
+    read.map_err(|e| e.to_string())?;
+    Ok((joined(parts, columns), lines))
+}
+
 /// Of several errors, that of the first chunk is told, where one reader tells that of the first batch of rows.
 fn same(found: &Outcome, expected: &Outcome, is_one_chunk: bool) -> bool {
     match (found, expected) {
@@ -81,12 +106,15 @@ fn same(found: &Outcome, expected: &Outcome, is_one_chunk: bool) -> bool {
 fn check(text: &[u8], options: &CsvOptions, columns: &[Column], chunks: impl IntoIterator<Item = u64>) {
     let expected = serially(text, options, columns);
     for chunk_bytes in chunks.into_iter().chain([u64::MAX]) {
-        let found = in_chunks(text, options, columns, chunk_bytes);
+        let file = in_chunks(text, options, columns, chunk_bytes);
+        let stream = as_stream(text, options, columns, chunk_bytes);
         let shown = String::from_utf8_lossy(text);
-        assert!(
-            same(&found, &expected, chunk_bytes == u64::MAX),
-            "{shown:?} in chunks of {chunk_bytes}: {found:?} instead of {expected:?}"
-        );
+        for (found, of) in [(file, "file"), (stream, "stream")] {
+            assert!(
+                same(&found, &expected, chunk_bytes == u64::MAX),
+                "{shown:?} as a {of} in chunks of {chunk_bytes}: {found:?} instead of {expected:?}"
+            );
+        }
     }
 }
 
@@ -319,6 +347,73 @@ fn a_row_without_end_is_told_by_its_line() {
     assert_eq!(error.sqlstate(), "22P04");
     assert!(error.to_string().contains("line 4: a row is longer"), "{error}");
     check(text.as_bytes(), &options, &columns, [64, 100_000]);
+}
+
+/// A stream that fails, is canceled, or has a row without end.
+#[test]
+fn streams_that_end_early_are_told() {
+    struct Fails<'a>(Trickle<'a>);
+    impl io::Read for Fails<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            match io::Read::read(&mut self.0, buffer)? {
+                0 => Err(io::Error::other("the wire is cut")),
+                read => Ok(read),
+            }
+        }
+    }
+    let options = CsvOptions::default();
+    let columns = columns(&[DataType::Integer, TEXT]);
+    let rows = FileRows::of_stream(&options, &columns).with_chunks(100).with_rows_of(10_000);
+    let good: String = (0..5_000).map(|row| format!("{row},\"a\nb\"\n")).collect();
+    let told = |text: &str, check: &dyn Fn() -> Result<()>| {
+        let mut taken = 0;
+        let read = rows.read_stream(Fails(Trickle(text.as_bytes(), 1)), 2, check, |part| {
+            taken += part.count;
+            Ok(())
+        });
+        (taken, read.unwrap_err().to_string())
+    };
+    let (taken, error) = told(&good, &|| Ok(()));
+    assert!(taken == 5_000 && error.contains("the wire is cut"), "{taken} {error}");
+    let (taken, error) = told(&(good.clone() + "1,\"half"), &|| Ok(()));
+    assert!(taken == 5_000 && error.contains("the wire is cut"), "{taken} {error}");
+    // What is wrong before is told first.
+    let (_, error) = told(&good.replace("\n4990,", "\nx,"), &|| Ok(()));
+    assert!(error.contains("line 9981"), "{error}");
+    let (_, error) = told(&(good.clone() + "1,\"" + &"x\n".repeat(20_000)), &|| Ok(()));
+    assert!(error.contains("line 10001: a row is longer"), "{error}");
+    let asked = AtomicBool::new(false);
+    let (taken, error) = told(&good, &|| match asked.swap(true, Ordering::AcqRel) {
+        false => Ok(()),
+        true => Err(Error::internal("canceled")),
+    });
+    assert!(taken < 5_000 && error.contains("canceled"), "{taken} {error}");
+}
+
+/// What was read waits to be taken in a few chunks, whatever the length of the stream.
+#[test]
+fn streams_are_read_as_far_as_rows_are_taken() {
+    struct Counted<'a>(&'a [u8], &'a AtomicUsize);
+    impl io::Read for Counted<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let read = io::Read::read(&mut self.0, buffer)?;
+            self.1.fetch_add(read, Ordering::AcqRel);
+            Ok(read)
+        }
+    }
+    let text: Vec<u8> = (1_000_000..4_000_000).flat_map(|row| format!("{row},x\n").into_bytes()).collect();
+    let (options, columns) = (CsvOptions::default(), columns(&[DataType::Integer, TEXT]));
+    let rows = FileRows::of_stream(&options, &columns);
+    let (read, mut taken) = (AtomicUsize::new(0), 0);
+    rows.read_stream(Counted(&text, &read), 1, &|| Ok(()), |part| {
+        let ahead = read.load(Ordering::Acquire) as u64 - taken;
+        assert!(ahead <= AHEAD_BYTES + 2 * CHUNK_BYTES_MIN, "{ahead}");
+        taken += 10 * part.count as u64;
+        Ok(())
+    })
+    .unwrap();
+    assert!(read.into_inner() == text.len() && text.len() as u64 > 2 * AHEAD_BYTES);
+    assert_eq!(taken, text.len() as u64);
 }
 
 /// Who takes the rows may refuse them; the threads end.

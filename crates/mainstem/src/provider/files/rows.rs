@@ -1,7 +1,7 @@
 //! The rows of files, in their order or as they come.
 //!
-//! A compressed file, and one whose rows cannot be told apart at any place, is read by one thread. Of a Parquet file
-//! that is a row group.
+//! A file whose rows cannot be told apart at any place is read by one thread. Of a Parquet file that is a row group. A
+//! compressed file is a stream: one thread at a time decompresses, several make rows.
 
 use std::collections::VecDeque;
 use std::io::Read;
@@ -21,7 +21,7 @@ use super::open::FoundFile;
 use super::parquet::{ParquetContent, ParquetFile, ParquetRows};
 use super::{Content, FileTable, Progress};
 use crate::csv::detect::Detected;
-use crate::csv::parallel::{FileRows, can_be_cut};
+use crate::csv::parallel::{FileRows, Rows, can_be_cut};
 use crate::csv::{Conversion, CsvReader, SharedRows};
 use crate::sql::FileCompression;
 
@@ -56,7 +56,7 @@ impl Reading {
     pub(super) fn in_order(&self, batch_rows: usize, give: Give<'_>) -> Result<()> {
         for (at, file) in self.files.iter().enumerate() {
             let read = match &self.content {
-                Content::Csv(found) if file.bytes > 0 && is_cut(found, file) => {
+                Content::Csv(found) if file.bytes > 0 && is_cut(found) => {
                     self.by_threads(found, file, batch_rows, give)
                 }
                 Content::Csv(_) if file.bytes == 0 => Ok(()),
@@ -75,11 +75,16 @@ impl Reading {
     }
 
     fn by_threads(&self, found: &Detected, file: &FoundFile, batch_rows: usize, give: Give<'_>) -> Result<()> {
+        let mut take =
+            |part: Rows| self.batches(part.count, &part.columns, batch_rows)?.into_iter().try_for_each(&mut *give);
+        if file.compression != FileCompression::None {
+            let stream = file.stream(false, Some(&self.progress))?;
+            let rows = FileRows::of_stream(&found.options, &found.columns).converted_by(self.conversion(found));
+            return rows.read_stream(stream, self.threads, &|| Ok(()), take);
+        }
         let opened = self.progress.of(file.open()?);
         let rows = FileRows::new(&opened, file.bytes, &found.options, &found.columns);
-        rows.converted_by(self.conversion(found)).read(self.threads, |part| {
-            self.batches(part.count, &part.columns, batch_rows)?.into_iter().try_for_each(&mut *give)
-        })
+        rows.converted_by(self.conversion(found)).read(self.threads, &mut take)
     }
 
     fn conversion<'a>(&'a self, found: &'a Detected) -> Conversion<'a> {
@@ -140,9 +145,9 @@ fn places(content: &ParquetContent, file: &ParquetFile, wanted: &[usize]) -> Res
     places.ok_or_else(|| Error::invalid(sqlstate::BAD_COPY_FORMAT, "the file has changed since it was looked at"))
 }
 
-/// Whether the rows of `file` can be told apart at any place.
-fn is_cut(found: &Detected, file: &FoundFile) -> bool {
-    file.compression == FileCompression::None && can_be_cut(&found.options, found.columns.len())
+/// Whether the rows of files that look so can be told apart at any place.
+fn is_cut(found: &Detected) -> bool {
+    can_be_cut(&found.options, found.columns.len())
 }
 
 /// A file that one thread reads.
@@ -197,7 +202,7 @@ impl Run {
     pub(super) fn new(reading: &Reading) -> Self {
         let of_file = |(at, file): (usize, &FoundFile)| match &reading.content {
             Content::Csv(_) if file.bytes == 0 => Vec::new(),
-            Content::Csv(found) if is_cut(found, file) => vec![Part::Shared(at, Mutex::default())],
+            Content::Csv(found) if is_cut(found) => vec![Part::Shared(at, Mutex::default())],
             Content::Csv(_) | Content::Told(_) => vec![Part::One(at, None, AtomicBool::default())],
             Content::Parquet(content) => {
                 let groups = 0..content.groups.get(at).copied().unwrap_or_default();
@@ -303,7 +308,12 @@ fn open_shared(shared: &Mutex<Option<Arc<SharedRows>>>, reading: &Reading, at: u
         return Err(Error::internal("a file of another kind"));
     };
     let columns = (found.columns.clone().into(), found.found.clone().into());
-    let opened = (Arc::new(reading.progress.of(file.open()?)) as Arc<_>, file.bytes);
-    let rows = Arc::new(SharedRows::new(opened, found.options.clone(), columns, Some(reading.wanted.clone())));
-    Ok(shared.insert(rows).clone())
+    let (options, wanted) = (found.options.clone(), Some(reading.wanted.clone()));
+    let rows = if file.compression == FileCompression::None {
+        let opened = (Arc::new(reading.progress.of(file.open()?)) as Arc<_>, file.bytes);
+        SharedRows::new(opened, options, columns, wanted)
+    } else {
+        SharedRows::of_stream(file.stream(false, Some(&reading.progress))?, options, columns, wanted)
+    };
+    Ok(shared.insert(Arc::new(rows)).clone())
 }

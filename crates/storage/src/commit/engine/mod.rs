@@ -99,6 +99,8 @@ pub struct Engine {
     ids: Arc<Ids>,
     /// Held by the transaction that merges runs of its own (`transaction::write`).
     pub own_merges: Mutex<()>,
+    /// Runs that merges under way read.
+    merging: Mutex<Vec<RunId>>,
     /// Numbers of IDENTITY columns, reserved and not given out.
     pub(super) numbers: NumberBlocks,
     /// Where the newest manifest lets replay start.
@@ -208,6 +210,7 @@ impl Engine {
                 relation_changed: CommitTs::ZERO,
             }),
             own_merges: Mutex::default(),
+            merging: Mutex::default(),
             numbers: NumberBlocks::default(),
             log_start: AtomicU64::new(parts.log_start.0),
             log_end_known: AtomicU64::new(parts.log_end_known.0),
@@ -305,6 +308,21 @@ impl Engine {
     #[must_use]
     pub fn load_threads(&self) -> usize {
         self.load_threads
+    }
+
+    /// A merge that reads `runs` begins.
+    pub fn begin_merging(&self, runs: &[RunId]) {
+        self.merging.lock().extend(runs);
+    }
+
+    /// It has ended.
+    pub fn end_merging(&self, runs: &[RunId]) {
+        self.merging.lock().retain(|run| !runs.contains(run));
+    }
+
+    /// Whether a merge under way reads `run`. One may begin at any time.
+    pub fn is_merging(&self, run: RunId) -> bool {
+        self.merging.lock().contains(&run)
     }
 
     /// A new file id.

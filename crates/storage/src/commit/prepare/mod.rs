@@ -19,7 +19,7 @@ use crate::deletes::{DeleteCollector, DeleteSet, Lookups, named_bytes};
 use crate::delta_store::DeltaGeneration;
 use crate::disk::AsideFile;
 use crate::error::Result;
-use crate::ids::{CommitTs, ContainerId, KeyId, RowRef, SchemaVersion};
+use crate::ids::{CommitTs, ContainerId, KeyId, RowRef, RunId, SchemaVersion};
 use crate::limits;
 use crate::main_store::{Run, RunSegment, write_runs_aside};
 use crate::order::first_shared_key;
@@ -61,6 +61,10 @@ pub(super) struct PreparedTable {
     pub keys: Box<[RowKeys]>,
     /// Large inserts, written aside.
     pub runs: Vec<Arc<Run>>,
+    /// The last run of `version` with `runs` behind it, if they extend it: then `runs` has the id of that run.
+    pub extended: Option<Arc<Run>>,
+    /// The id that the first of `runs` has otherwise.
+    loaded: Option<RunId>,
     /// The file that names `runs`, durable, when they are too many for the record.
     pub runs_aside: Option<Arc<AsideFile>>,
     /// Deletes by container, as of P, after forwarding; those of `runs` among them.
@@ -138,6 +142,13 @@ impl PreparedTable {
                 RowBuffer::new(writes.rows().layout().clone())
             }
         };
+        let loaded = runs.first().map(|run| run.id());
+        // Most likely it stays so: then what names the runs is written once.
+        let (_, present) = engine.timeline.present();
+        let version = present.tables.get(&schema.id).filter(|_| ddl.is_empty());
+        if let Some(last) = version.and_then(|version| extended_run(engine, version, &runs)) {
+            runs = runs.iter().map(|run| Arc::new(run.with_id(last.id()))).collect();
+        }
         engine.name_files(runs.iter().flat_map(|run| run.all_segments()).map(|part| &part.segment))?;
         // A log in memory is never read again.
         let runs_aside = if engine.log.is_disabled() {
@@ -148,6 +159,8 @@ impl PreparedTable {
         let mut table = Self {
             keys: RowKeys::all(&TableKey::all(&schema), &rows),
             rows,
+            extended: None,
+            loaded,
             runs,
             runs_aside,
             deletes: BTreeMap::new(),
@@ -170,6 +183,27 @@ impl PreparedTable {
             }
         }
         Ok(table)
+    }
+
+    /// The runs that the table has by this commit: new ones, or one that is longer.
+    pub fn new_runs(&self) -> &[Arc<Run>] {
+        self.extended.as_ref().map_or(&self.runs, std::slice::from_ref)
+    }
+
+    /// Decides whether the rows written aside extend the last run of the version that was validated against.
+    fn place_runs(&mut self, engine: &Engine, may_extend: bool) -> Result<()> {
+        let version = self.version.as_deref().filter(|_| may_extend);
+        let last = version.and_then(|version| extended_run(engine, version, &self.runs));
+        let ([run], Some(loaded)) = (self.runs.as_slice(), self.loaded) else { return Ok(()) };
+        let id = last.map_or(loaded, |last| last.id());
+        self.extended = last.map(|last| last.extended_by(run).map(Arc::new)).transpose()?;
+        if run.id() != id {
+            self.runs = vec![Arc::new(run.with_id(id))];
+            if self.runs_aside.is_some() {
+                self.runs_aside = write_runs_aside(&engine.disk, || engine.next_file(), &self.runs, &mut 0)?;
+            }
+        }
+        Ok(())
     }
 
     /// Whether this commit deletes `row`.
@@ -429,6 +463,7 @@ impl Prepared {
             }
             table.validate_since(&version, before.ts())?;
             table.version = Some(version);
+            table.place_runs(engine, true)?;
         }
         for table in &mut self.locked {
             table.validate_since(engine, self.at.root(), before.ts())?;
@@ -454,6 +489,7 @@ impl Prepared {
                 table.check_keys(&view)?;
             }
             table.version = Some(version);
+            table.place_runs(engine, self.ddl.is_empty())?;
         }
         for table in &mut self.locked {
             table.validate(engine, self.at.root())?;
@@ -499,6 +535,13 @@ impl Prepared {
         }
         Ok(Validation::Free)
     }
+}
+
+/// The last run of `version`, if `runs` are one that extends it. A run that a merge reads is left alone: the merge
+/// would have been for nothing.
+fn extended_run<'v>(engine: &Engine, version: &'v TableVersion, runs: &[Arc<Run>]) -> Option<&'v Arc<Run>> {
+    let ([run], Some(last)) = (runs, version.runs.last()) else { return None };
+    (last.may_take(run, version.schema.options.segment_rows) && !engine.is_merging(last.id())).then_some(last)
 }
 
 /// The first key `id` of `run` that a live row of `view`'s stores has, among rows that `counts`.
