@@ -2,7 +2,8 @@
 //!
 //! 1. A full block is sorted once, by whoever needs it first; the open block each time.
 //! 2. The blocks' permutations are merged pairwise, the earlier block first among equals: ties stand in offset order.
-//! 3. The longest permutation made is kept. A shorter one is what it says of the lower offsets.
+//! 3. The longest permutation made is kept. A shorter one is what it says of the lower offsets. One at a time sorts:
+//!    who asks for the same meanwhile waits for it.
 
 use std::sync::Arc;
 
@@ -21,13 +22,24 @@ pub(super) struct SortOrder {
     codec: Option<KeyCodec>,
     columns: Vec<Column>,
     longest: Mutex<Option<Arc<[u32]>>>,
+    /// Held by whoever sorts.
+    sorting: Mutex<()>,
 }
 
 impl SortOrder {
     pub(super) fn new(schema: &TableSchema) -> Self {
         let codec = (!schema.sort_key.is_empty()).then(|| KeyCodec::new(schema, &schema.sort_key));
         let columns = schema.sort_key.iter().filter_map(|&id| schema.column(id)).cloned().collect();
-        Self { codec, columns, longest: Mutex::new(None) }
+        Self { codec, columns, longest: Mutex::default(), sorting: Mutex::default() }
+    }
+
+    /// The order of the first `upto_rows` rows, if the longest permutation has them.
+    fn known(&self, upto_rows: u32) -> Option<Arc<[u32]>> {
+        let longest = self.longest.lock().clone().filter(|longest| longest.len() >= upto_rows as usize)?;
+        if longest.len() == upto_rows as usize {
+            return Some(longest);
+        }
+        Some(longest.iter().copied().filter(|&offset| offset < upto_rows).collect())
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
@@ -43,13 +55,12 @@ impl DeltaGeneration {
             return Err(Error::internal(format!("{self:?} asked to order {upto_rows} rows")));
         }
         let Some(codec) = &self.order.codec else { return Ok((0..upto_rows).collect()) };
-        let longest = self.order.longest.lock().clone();
-        match longest {
-            Some(longest) if longest.len() == upto_rows as usize => return Ok(longest),
-            Some(longest) if longest.len() > upto_rows as usize => {
-                return Ok(longest.iter().copied().filter(|&offset| offset < upto_rows).collect());
-            }
-            _ => {}
+        if let Some(sorted) = self.order.known(upto_rows) {
+            return Ok(sorted);
+        }
+        let _sorting = self.order.sorting.lock();
+        if let Some(sorted) = self.order.known(upto_rows) {
+            return Ok(sorted);
         }
         let sorted: Arc<[u32]> = self.sort(codec, upto_rows)?.into();
         let mut longest = self.order.longest.lock();

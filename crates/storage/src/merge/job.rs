@@ -14,7 +14,7 @@ use crate::error::{Error, ErrorKind, Result, sqlstate};
 use crate::ids::ContainerId;
 use crate::limits;
 use crate::main_store::RunSegment;
-use crate::order::{Cursor, Gather, KeyReader, Part, PartRows, Pick, Stop};
+use crate::order::{Cursor, Gather, KeyReader, Part, PartRows, Picks, Stop};
 use crate::run_writer::{RunWriter, SegmentTarget};
 use crate::version::{ForwardedInput, ForwardingBuilder, Survivors};
 
@@ -71,7 +71,7 @@ pub struct MergeJob {
     /// For each part that is not read in offset order: the number of each row among its survivors.
     places: Vec<Option<Places>>,
     outputs: Vec<(ContainerId, u32)>,
-    picks: Vec<Pick>,
+    picks: Picks,
 }
 
 /// Where the rows of a delta went, among its own survivors.
@@ -103,7 +103,7 @@ impl MergeJob {
             moved: vec![true; cursor.parts().len()],
             writer: RunWriter::new(plan.schema.clone(), target),
             outputs: Vec::new(),
-            picks: Vec::new(),
+            picks: Picks::default(),
             plan,
             control,
             cursor,
@@ -183,13 +183,13 @@ impl MergeJob {
         let control = self.control.clone();
         let go_on = || goes_on(&control, breathe);
         self.outputs.extend(self.writer.write_while(&columns, limits::WRITTEN_BLOCKS_KEPT_BYTES, &go_on)?);
-        for group in self.picks.chunk_by(|a, b| a.part == b.part) {
-            let Some(part) = group.first().map(|pick| pick.part as usize) else { continue };
+        for stretch in self.picks.stretches() {
+            let part = stretch.part as usize;
             if let Some(stream) = self.cursor.streams().get(part) {
-                self.forwarding.push(*stream, group.len());
+                self.forwarding.push(*stream, stretch.rows as usize);
             }
             if let Some(Some(places)) = self.places.get_mut(part) {
-                group.iter().for_each(|pick| places.put(pick.offset));
+                stretch.offsets().for_each(|offset| places.put(offset));
             }
         }
         self.control.rows.fetch_add(self.picks.len() as u64, Ordering::Relaxed);

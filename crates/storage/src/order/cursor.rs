@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::error::{Error, Result};
 
 use super::part::{KeyReader, LoadedPart, Part, prefix};
+use super::picks::Picks;
 use super::tree::LoserTree;
 
 /// A row, as the cursor names it.
@@ -107,8 +108,8 @@ impl Cursor {
         }
         let apart = |index: usize| {
             let mut others = self.heads.iter().enumerate().filter(|(stream, _)| *stream != self.streams[index]);
-            self.parts[index]
-                .bounds()
+            self.reader
+                .bounds(&self.parts[index])
                 .is_some_and(|(min, max)| others.all(|(_, head)| !self.reaches_between(head, min, max)))
         };
         let whole: Vec<bool> = (0..self.parts.len()).map(|at| self.parts[at].keep_whole && apart(at)).collect();
@@ -130,8 +131,8 @@ impl Cursor {
             return bounded > 0 || self.ready.range(head.part..head.end).any(|(_, keys)| within(keys));
         }
         let parts = &self.parts[head.part..head.end];
-        let first = parts.partition_point(|part| part.bounds().is_some_and(|(_, end)| end < min));
-        parts.get(first).and_then(Part::bounds).is_some_and(|(begin, _)| begin <= max)
+        let first = parts.partition_point(|part| self.reader.bounds(part).is_some_and(|(_, end)| end < min));
+        parts.get(first).and_then(|part| self.reader.bounds(part)).is_some_and(|(begin, _)| begin <= max)
     }
 
     /// Stands `stream` at the first live row of its current part, or of a later one.
@@ -146,7 +147,7 @@ impl Cursor {
             head.position = 0;
             if part.keep_whole {
                 head.state = State::Whole;
-                head.prefix = part.bounds().map_or(0, |(min, _)| prefix(min));
+                head.prefix = self.reader.bounds(part).map_or(0, |(min, _)| prefix(min));
                 return Ok(());
             }
             let rows = match self.ready.remove(&head.part) {
@@ -184,7 +185,7 @@ impl Cursor {
         let head = &self.heads[stream];
         match &head.state {
             State::Rows(rows) => rows.key(head.position),
-            State::Whole => self.parts[head.part].bounds().map_or(&[], |(min, _)| min),
+            State::Whole => self.reader.bounds(&self.parts[head.part]).map_or(&[], |(min, _)| min),
             State::Done => &[],
         }
     }
@@ -193,7 +194,7 @@ impl Cursor {
     ///
     /// # Errors
     /// Io or Corrupt when keys cannot be read.
-    pub fn next(&mut self, max: usize, picks: &mut Vec<Pick>) -> Result<Stop> {
+    pub fn next(&mut self, max: usize, picks: &mut Picks) -> Result<Stop> {
         let end = picks.len() + max;
         while picks.len() < end {
             let Some(stream) = self.tree.winner() else { return Ok(Stop::End) };
@@ -214,7 +215,7 @@ impl Cursor {
     }
 
     /// Takes rows of the winner for as long as they go before the challenger's, and stay in the part at hand.
-    fn take_streak(&mut self, stream: usize, end: usize, picks: &mut Vec<Pick>) -> Result<()> {
+    fn take_streak(&mut self, stream: usize, end: usize, picks: &mut Picks) -> Result<()> {
         let challenger = self.tree.challenger(|a, b| self.less(a, b));
         let challenger = challenger.filter(|other| !matches!(self.heads[*other].state, State::Done));
         let head = &self.heads[stream];
@@ -227,14 +228,21 @@ impl Cursor {
         };
         let (part, index) = (&self.parts[head.part], head.part as u32);
         let mut position = head.position;
-        loop {
-            let offset = rows.offset(position);
-            if part.dead.is_none() || !part.is_dead(offset) {
-                picks.push(Pick { part: index, offset });
+        if let Some(first) = rows.first_in_order() {
+            // The row at hand is live, so that at least one is taken.
+            let wanted = u32::try_from(end - picks.len()).unwrap_or(u32::MAX);
+            let mut live = part.live_rows(first + position..first + until.max(position + 1), wanted);
+            for offsets in live.by_ref() {
+                picks.push_rows(index, offsets);
             }
-            position += 1;
-            if position >= until || picks.len() >= end {
-                break;
+            position = live.next_offset() - first;
+        } else {
+            while position < until.max(head.position + 1) && picks.len() < end {
+                let offset = rows.offset(position);
+                if part.dead.is_none() || !part.is_dead(offset) {
+                    picks.push(Pick { part: index, offset });
+                }
+                position += 1;
             }
         }
         self.heads[stream].position = position - 1;
@@ -312,7 +320,7 @@ impl Cursor {
         let challenger = self.tree.challenger(|a, b| self.less(a, b));
         let next = challenger.filter(|stream| !matches!(self.heads[*stream].state, State::Done));
         let next = next.map(|stream| self.key(stream));
-        let before_next = |part: &Part| match (part.bounds(), next) {
+        let before_next = |part: &Part| match (self.reader.bounds(part), next) {
             (Some((_, max)), Some(next)) => max < next,
             _ => true,
         };

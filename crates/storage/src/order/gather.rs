@@ -12,8 +12,8 @@ use hashbrown::HashMap;
 use crate::error::{Error, Result};
 use crate::schema::Column;
 
-use super::cursor::Pick;
 use super::part::{Part, PartRows};
+use super::picks::{self, Picks};
 
 /// Stretches of this many rows on average are copied as such, shorter ones row by row.
 const STRETCH_ROWS_MIN: usize = 8;
@@ -54,24 +54,26 @@ impl Gather {
     ///
     /// # Errors
     /// Internal when a pick names no part.
-    pub fn new(parts: &[Part], picks: &[Pick]) -> Result<Self> {
+    pub fn new(parts: &[Part], picks: &Picks) -> Result<Self> {
         let mut sources: Vec<Source> = Vec::new();
         let mut by_part: HashMap<u32, usize> = HashMap::new();
         let mut stretches: Vec<Stretch> = Vec::new();
         let mut last = (u32::MAX, 0);
-        for pick in picks {
-            if last.0 != pick.part {
-                let source = *by_part.entry(pick.part).or_insert(sources.len());
+        for picked in picks.stretches() {
+            if last.0 != picked.part {
+                let source = *by_part.entry(picked.part).or_insert(sources.len());
                 if source == sources.len() {
-                    sources.push(Source { part: pick.part, rows: first_rows(parts, *pick)? });
+                    sources.push(Source { part: picked.part, rows: first_rows(parts, *picked)? });
                 }
-                last = (pick.part, source);
+                last = (picked.part, source);
             }
-            let source = last.1;
-            let row = sources.get_mut(source).map_or(0, |source| source.add(pick.offset));
+            let (source, rows) = (last.1, picked.rows as usize);
+            let first = sources.get_mut(source).map_or(0, |source| source.add(*picked));
             match stretches.last_mut() {
-                Some(stretch) if stretch.source == source && stretch.first + stretch.rows == row => stretch.rows += 1,
-                _ => stretches.push(Stretch { source, first: row, rows: 1 }),
+                Some(stretch) if stretch.source == source && stretch.first + stretch.rows == first => {
+                    stretch.rows += rows;
+                }
+                _ => stretches.push(Stretch { source, first, rows }),
             }
         }
         // Segment rows were numbered by offset; now that the first is known, they count from there.
@@ -125,25 +127,26 @@ fn no_part(part: u32) -> Error {
     Error::internal(format!("a pick names part {part}, which is not there"))
 }
 
-fn first_rows(parts: &[Part], pick: Pick) -> Result<Rows> {
-    Ok(match &parts.get(pick.part as usize).ok_or_else(|| no_part(pick.part))?.rows {
-        PartRows::Segment(..) => Rows::Range(pick.offset..pick.offset),
-        PartRows::Delta(..) => Rows::Offsets(Vec::new()),
+fn first_rows(parts: &[Part], picked: picks::Stretch) -> Result<Rows> {
+    Ok(match &parts.get(picked.part as usize).ok_or_else(|| no_part(picked.part))?.rows {
+        PartRows::Segment(..) => Rows::Range(picked.first..picked.first),
+        PartRows::Delta(..) | PartRows::DeltaRows(..) => Rows::Offsets(Vec::new()),
     })
 }
 
 impl Source {
-    /// Counts row `offset` in. Returns its place: the offset itself for a segment.
-    fn add(&mut self, offset: u32) -> usize {
+    /// Counts rows in. Returns the place of the first: its offset for a segment.
+    fn add(&mut self, picked: picks::Stretch) -> usize {
         match &mut self.rows {
             Rows::Range(range) => {
-                range.start = range.start.min(offset);
-                range.end = range.end.max(offset + 1);
-                offset as usize
+                range.start = range.start.min(picked.first);
+                range.end = range.end.max(picked.offsets().end);
+                picked.first as usize
             }
             Rows::Offsets(offsets) => {
-                offsets.push(offset);
-                offsets.len() - 1
+                let first = offsets.len();
+                offsets.extend(picked.offsets());
+                first
             }
         }
     }
@@ -151,7 +154,9 @@ impl Source {
     fn read(&self, parts: &[Part], column: &Column) -> Result<ArrayRef> {
         let part = parts.get(self.part as usize).ok_or_else(|| no_part(self.part))?;
         match (&self.rows, &part.rows) {
-            (Rows::Offsets(offsets), PartRows::Delta(delta, _)) => delta.gather(column, offsets),
+            (Rows::Offsets(offsets), PartRows::Delta(delta, _) | PartRows::DeltaRows(delta, _)) => {
+                delta.gather(column, offsets)
+            }
             (Rows::Range(range), _) => part.read(column, range.clone()),
             (Rows::Offsets(_), PartRows::Segment(..)) => Err(no_part(self.part)),
         }

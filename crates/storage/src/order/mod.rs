@@ -1,7 +1,8 @@
 //! Rows of several sorted inputs in one order: for merges, sorted loads, ordered scans and bulk key checks.
 //!
 //! Comes in: *streams* of [`Part`]s. A run is a stream of its segments, a delta is a stream of one part in the order of
-//! its permutation. Goes out: [`Pick`]s (part, offset) in key order, ties by stream, then as the stream has them.
+//! its permutation. Goes out: [`Picks`] (stretches of rows of a part) in key order, ties by stream, then as the stream
+//! has them.
 //!
 //! 1. [`KeyReader`] reads the key columns of a part and encodes them (`part`).
 //! 2. [`Cursor`] merges the streams with a loser tree over the first eight bytes of the keys as a number; where all
@@ -18,6 +19,7 @@ mod cursor;
 mod gather;
 mod key_stream;
 pub(crate) mod part;
+mod picks;
 mod shared_keys;
 mod tree;
 
@@ -28,4 +30,5 @@ pub use cursor::{Cursor, Pick, Stop};
 pub use gather::Gather;
 pub use key_stream::{KeyStream, first_common_key};
 pub use part::{KeyReader, Part, PartRows};
+pub use picks::{Picks, Stretch};
 pub use shared_keys::{entries_in_order, first_repeated_key, first_shared_key};

@@ -19,6 +19,8 @@ pub enum PartRows {
     Segment(Arc<Segment>, Range<u32>),
     /// So many rows of a delta generation from its start, taken in the order of its permutation.
     Delta(Arc<DeltaGeneration>, u32),
+    /// These rows of a delta generation, which are in key order.
+    DeltaRows(Arc<DeltaGeneration>, Arc<[u32]>),
 }
 
 /// One piece of a stream.
@@ -45,6 +47,12 @@ impl Part {
         Self { rows: PartRows::Delta(delta, rows), dead: None, keep_whole: false }
     }
 
+    /// Rows `offsets` of `delta`, which are in key order.
+    #[must_use]
+    pub fn delta_rows(delta: Arc<DeltaGeneration>, offsets: Arc<[u32]>) -> Self {
+        Self { rows: PartRows::DeltaRows(delta, offsets), dead: None, keep_whole: false }
+    }
+
     /// The same without the rows whose bit is on in `dead`.
     #[must_use]
     pub fn without(mut self, dead: Option<Arc<[u64]>>) -> Self {
@@ -64,16 +72,17 @@ impl Part {
     pub fn container(&self) -> ContainerId {
         match &self.rows {
             PartRows::Segment(segment, _) => segment.id(),
-            PartRows::Delta(delta, _) => delta.id(),
+            PartRows::Delta(delta, _) | PartRows::DeltaRows(delta, _) => delta.id(),
         }
     }
 
-    /// The offsets of its rows, dead ones included.
+    /// The offsets of its rows, dead ones included; of some rows of a delta those that they are among.
     #[must_use]
     pub fn range(&self) -> Range<u32> {
         match &self.rows {
             PartRows::Segment(_, range) => range.clone(),
             PartRows::Delta(_, rows) => 0..*rows,
+            PartRows::DeltaRows(delta, _) => 0..delta.rows(),
         }
     }
 
@@ -83,6 +92,11 @@ impl Part {
     pub fn is_dead(&self, offset: u32) -> bool {
         let word = |dead: &Arc<[u64]>| dead.get(offset as usize / 64).copied().unwrap_or(0);
         self.dead.as_ref().is_some_and(|dead| word(dead) >> (offset % 64) & 1 == 1)
+    }
+
+    /// Up to `max` rows of `offsets` that are not passed over, as ranges.
+    pub(crate) fn live_rows(&self, offsets: Range<u32>, max: u32) -> LiveRows<'_> {
+        LiveRows { dead: self.dead.as_deref().unwrap_or_default(), next: offsets.start, end: offsets.end, left: max }
     }
 
     /// The reference of row `offset`.
@@ -97,7 +111,7 @@ impl Part {
             PartRows::Segment(segment, _) => {
                 segment.meta().key_bounds.as_ref().map(|bounds| (&*bounds.min, &*bounds.max))
             }
-            PartRows::Delta(..) => None,
+            PartRows::Delta(..) | PartRows::DeltaRows(..) => None,
         }
     }
 
@@ -108,8 +122,53 @@ impl Part {
     pub fn read(&self, column: &Column, rows: Range<u32>) -> Result<ArrayRef> {
         match &self.rows {
             PartRows::Segment(segment, _) => segment.read(column, rows),
-            PartRows::Delta(delta, _) => delta.read(column, rows),
+            PartRows::Delta(delta, _) | PartRows::DeltaRows(delta, _) => delta.read(column, rows),
         }
+    }
+}
+
+/// Iterator over ranges of live rows.
+#[derive(Debug)]
+pub(crate) struct LiveRows<'a> {
+    dead: &'a [u64],
+    next: u32,
+    end: u32,
+    left: u32,
+}
+
+impl LiveRows<'_> {
+    /// The offset behind the rows returned so far, and those passed over.
+    pub(super) fn next_offset(&self) -> u32 {
+        self.next
+    }
+
+    /// The first offset from `from` on whose row is dead, or is not; the end if there is none.
+    fn first_from(&self, from: u32, is_dead: bool) -> u32 {
+        let mut at = from;
+        while at < self.end {
+            let word = self.dead.get(at as usize / 64).copied().unwrap_or(0);
+            let wanted = if is_dead { word } else { !word } >> (at % 64);
+            if wanted != 0 {
+                return self.end.min(at + wanted.trailing_zeros());
+            }
+            at = (at | 63).saturating_add(1);
+        }
+        self.end
+    }
+}
+
+impl Iterator for LiveRows<'_> {
+    type Item = Range<u32>;
+
+    fn next(&mut self) -> Option<Range<u32>> {
+        if self.left == 0 {
+            return None;
+        }
+        let first = self.first_from(self.next, false);
+        let end = self.first_from(first, true).min(first.saturating_add(self.left));
+        self.next = end;
+        self.left -= end - first;
+        (first < end).then_some(first..end)
     }
 }
 
@@ -121,6 +180,8 @@ pub struct KeyReader {
     columns: Vec<Column>,
     /// Their places in the schema.
     positions: Vec<usize>,
+    /// Bytes of the keys, where they are but the beginning of the sort key, by which parts are bounded.
+    beginning: Option<usize>,
 }
 
 impl KeyReader {
@@ -130,13 +191,30 @@ impl KeyReader {
         let codec = (!columns.is_empty()).then(|| KeyCodec::new(schema, columns));
         let positions: Vec<usize> = columns.iter().filter_map(|id| schema.position(*id)).collect();
         let columns = positions.iter().filter_map(|at| schema.columns.get(*at)).cloned().collect();
-        Self { codec, columns, positions }
+        Self { codec, columns, positions, beginning: None }
     }
 
     /// For `schema`'s sort key.
     #[must_use]
     pub fn of_sort_key(schema: &TableSchema) -> Self {
         Self::new(schema, &schema.sort_key)
+    }
+
+    /// For the first column of `schema`'s sort key; `None` if its values have no fixed width.
+    #[must_use]
+    pub fn of_leading_column(schema: &TableSchema) -> Option<Self> {
+        let mut reader = Self::new(schema, schema.sort_key.get(..1)?);
+        reader.beginning = Some(reader.codec()?.fixed_width()?);
+        Some(reader)
+    }
+
+    /// Bounds of the keys of `part`, if they are known without reading.
+    pub(super) fn bounds<'a>(&self, part: &'a Part) -> Option<(&'a [u8], &'a [u8])> {
+        let (min, max) = part.bounds()?;
+        match self.beginning {
+            None => Some((min, max)),
+            Some(width) => Some((min.get(..width)?, max.get(..width)?)),
+        }
     }
 
     /// The codec, unless there are no key columns.
@@ -162,6 +240,16 @@ impl KeyReader {
         self.codec.as_ref().is_none_or(|codec| codec.fixed_width().is_some_and(|width| width <= 8))
     }
 
+    /// The places, in the order of `part`, of keys at or above `from` and below `to`.
+    ///
+    /// # Errors
+    /// Io or Corrupt.
+    pub fn places_between(&self, part: &Part, from: Option<&[u8]>, to: Option<&[u8]>) -> Result<Range<u32>> {
+        let rows = self.load(part)?;
+        let first = from.map_or(0, |key| rows.seek(0, key));
+        Ok(first..to.map_or(rows.len, |key| rows.seek(first, key)))
+    }
+
     /// Reads the keys of `part`.
     ///
     /// # Errors
@@ -170,18 +258,21 @@ impl KeyReader {
         #[cfg(test)]
         testing::LOADS.set(testing::LOADS.get() + 1);
         let rows = part.range();
-        let keys = match &self.codec {
-            None => None,
-            Some(codec) => {
-                let arrays = self.columns.iter().map(|column| part.read(column, rows.clone()));
-                Some(codec.encode_arrays(&arrays.collect::<Result<Vec<_>>>()?)?)
-            }
-        };
-        let order = match &part.rows {
-            PartRows::Delta(delta, rows) if keys.is_some() => Some(delta.sorted_offsets(*rows)?),
+        let order = match (&part.rows, &self.codec) {
+            (PartRows::Delta(delta, rows), Some(_)) => Some(delta.sorted_offsets(*rows)?),
+            (PartRows::DeltaRows(_, offsets), _) => Some(offsets.clone()),
             _ => None,
         };
-        Ok(LoadedPart { keys, order, first: rows.start, len: rows.len() as u32 })
+        let read = |column: &Column| match (&part.rows, &order) {
+            (PartRows::Delta(delta, _) | PartRows::DeltaRows(delta, _), Some(order)) => delta.gather(column, order),
+            _ => part.read(column, rows.clone()),
+        };
+        let keys = match &self.codec {
+            None => None,
+            Some(codec) => Some(codec.encode_arrays(&self.columns.iter().map(read).collect::<Result<Vec<_>>>()?)?),
+        };
+        let len = order.as_ref().map_or(rows.len(), |order| order.len());
+        Ok(LoadedPart { keys, order, first: rows.start, len: len as u32 })
     }
 }
 
@@ -211,11 +302,17 @@ impl LoadedPart {
         }
     }
 
+    /// The offset of the first row, if the others follow in the order of their offsets.
+    #[inline]
+    pub fn first_in_order(&self) -> Option<u32> {
+        self.order.is_none().then_some(self.first)
+    }
+
     /// The key at a position below `len`; empty without key columns.
     #[inline]
     pub fn key(&self, position: u32) -> &[u8] {
         match &self.keys {
-            Some(keys) => keys.get((self.offset(position) - self.first) as usize),
+            Some(keys) => keys.get(position as usize),
             None => &[],
         }
     }

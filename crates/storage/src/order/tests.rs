@@ -57,7 +57,7 @@ fn parts_of(schema: &Arc<TableSchema>, target: &SegmentTarget, stream: &Stream, 
     (run.segments().iter().map(part).collect(), live)
 }
 
-fn read(schema: &TableSchema, parts: &[Part], picks: &[Pick]) -> Vec<Row> {
+fn read(schema: &TableSchema, parts: &[Part], picks: &Picks) -> Vec<Row> {
     let gather = Gather::new(parts, picks).unwrap();
     let arrays: Vec<_> = schema.columns.iter().map(|column| gather.column(parts, column).unwrap()).collect();
     (0..picks.len()).map(|row| row_of(schema, &arrays, row)).collect()
@@ -77,7 +77,7 @@ proptest! {
         }
         let expected = sorted(&schema, &expected);
         let mut cursor = Cursor::new(KeyReader::of_sort_key(&schema), parts).unwrap();
-        let (mut found, mut picks, mut opens) = (Vec::new(), Vec::new(), opens.into_iter().cycle());
+        let (mut found, mut picks, mut opens) = (Vec::new(), Picks::default(), opens.into_iter().cycle());
         loop {
             picks.clear();
             let stop = cursor.next(chunk, &mut picks).unwrap();
@@ -89,7 +89,7 @@ proptest! {
                 Stop::Whole(_) if opens.next().unwrap() => cursor.open_whole().unwrap(),
                 Stop::Whole(part) => {
                     let whole = cursor.part(part).unwrap().clone();
-                    let all: Vec<Pick> = whole.range().map(|offset| Pick { part, offset }).collect();
+                    let all: Picks = whole.range().map(|offset| Pick { part, offset }).collect();
                     found.extend(read(&schema, cursor.parts(), &all));
                     prop_assert!(cursor.whole_parts_ahead() >= 1);
                     cursor.skip_whole().unwrap();
@@ -213,7 +213,7 @@ fn whole_parts_stay_apart_from_all_others() {
     let parts = wide.segments().iter().map(|p| Part::segment(p.segment.clone(), p.range.clone()).keep_whole());
     let mut cursor =
         Cursor::new(KeyReader::of_sort_key(&schema), vec![parts.collect(), vec![Part::delta(delta, 2)]]).unwrap();
-    let (mut picks, mut whole) = (Vec::new(), HashSet::new());
+    let (mut picks, mut whole) = (Picks::default(), HashSet::new());
     loop {
         match cursor.next(100, &mut picks).unwrap() {
             Stop::Whole(part) => {

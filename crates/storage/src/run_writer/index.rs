@@ -12,7 +12,7 @@ use crate::ids::{ContainerId, RowRef};
 use crate::limits;
 use crate::main_store::{Run, RunIndex, RunSegment, index_schema};
 use crate::memory::MemoryKind;
-use crate::order::{Gather, KeyReader, Stop, entries_in_order};
+use crate::order::{Gather, KeyReader, Picks, Stop, entries_in_order};
 use crate::row::key::TableKey;
 use crate::schema::TableSchema;
 
@@ -165,7 +165,7 @@ impl IndexWriter {
         let _counted = self.target.memory.charge(MemoryKind::Reserve, self.merge_bytes(runs));
         let mut cursor = entries_in_order(&self.schema, runs)?;
         let mut writer = RunWriter::new(self.schema.clone(), self.target.clone());
-        let mut picks = Vec::with_capacity(self.segment_rows);
+        let mut picks = Picks::default();
         loop {
             go_on()?;
             let stop = cursor.next(self.segment_rows, &mut picks)?;

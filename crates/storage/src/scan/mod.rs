@@ -21,6 +21,7 @@ mod by_key;
 mod dynamic_filter;
 mod ordered;
 mod piece;
+mod range_of_order;
 mod statistics;
 mod worker;
 

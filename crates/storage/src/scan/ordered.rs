@@ -4,13 +4,16 @@
 //! any order), from one iterator.
 //!
 //! 1. Each run that can have rows selected is a stream of its segments, each delta one of its sorted permutation.
-//! 2. The cursor of merges picks rows of all streams in key order; a segment without deleted rows into which no other
-//!    stream reaches is read in place.
+//! 2. The cursor of merges picks stretches of rows of all streams in key order; a segment into which no other stream
+//!    reaches is read in place, but for deleted rows.
 //! 3. What is picked is gathered a column at a time; conditions are evaluated on that, since the order has to be known
 //!    first.
 //!
 //! Only the first segment of each run is read before the first row comes: a small limit costs little, however large the
 //! table. Conditions that zone maps know nothing of are better served by a scan without order.
+//!
+//! A range of the sort key's leading column can be had in the order of that column alone: its border segments and the
+//! deltas are cut by their keys, which then are short, and no row is asked for its bounds.
 //!
 //! It holds the keys of one segment of each run and of all deltas, which whoever scans counts
 //! ([`OrderedScan::memory`]).
@@ -29,12 +32,13 @@ use mainstem_kernels::bitmap;
 use crate::error::Result;
 use crate::ids::{ContainerId, RowRef};
 use crate::main_store::{Run, RunSegment};
-use crate::order::{Cursor, Gather, KeyReader, Part, PartRows, Pick, Stop};
+use crate::order::{Cursor, Gather, KeyReader, Part, PartRows, Picks, Stop};
 use crate::predicate::{Predicate, Prune};
 use crate::row::Value;
 use crate::schema::Column;
 use crate::version::{TableView, Work};
 
+use super::range_of_order::Between;
 use super::worker::EmittedRows;
 use super::{ScanCounts, ScanRequest, key_prefix, resolve};
 
@@ -50,11 +54,19 @@ pub struct OrderedScan {
     /// Rows that may still be returned.
     left: usize,
     cursor: Cursor,
-    picks: Vec<Pick>,
+    picks: Picks,
     /// What is left of the segment being read in place.
     whole: Option<(u32, Range<u32>)>,
     counts: ScanCounts,
     emitted: EmittedRows,
+}
+
+/// Which rows.
+struct Wanted<'a> {
+    /// What all their keys begin with.
+    prefix: Vec<u8>,
+    conditions: Vec<Predicate>,
+    between: Option<&'a Between>,
 }
 
 impl TableView {
@@ -73,15 +85,42 @@ impl TableView {
         if !self.has_order() {
             return Ok(None);
         }
+        self.ordered(request, KeyReader::of_sort_key(self.schema()), None).map(Some)
+    }
+
+    /// As [`TableView::scan_in_order`], in the order of the leading column of the sort key alone, of those rows whose
+    /// values in it are at or above `from` and below `to`. The column is an integer that is never NULL.
+    ///
+    /// # Errors
+    /// As [`TableView::scan_in_order`]; Internal for another column.
+    pub fn scan_range_in_order(
+        self: &Arc<Self>,
+        request: &ScanRequest,
+        from: Option<i64>,
+        to: Option<i64>,
+    ) -> Result<Option<OrderedScan>> {
+        if !self.has_order() {
+            return Ok(None);
+        }
+        let between = Between::new(self.schema(), from, to)?;
+        self.ordered(request, between.reader().clone(), Some(&between)).map(Some)
+    }
+
+    fn ordered(
+        self: &Arc<Self>,
+        request: &ScanRequest,
+        reader: KeyReader,
+        between: Option<&Between>,
+    ) -> Result<OrderedScan> {
         let _at_work = self.begin(Work::Thread);
         let (columns, predicates, schema) = resolve(self, request)?;
         let mut counts = ScanCounts::default();
         let conditions: Vec<Predicate> = predicates.iter().map(|(p, _)| p.clone()).collect();
-        let prefix = key_prefix(self.schema(), &conditions);
+        let wanted = Wanted { prefix: key_prefix(self.schema(), &conditions), conditions, between };
         let own_runs = self.own().into_iter().flat_map(|own| own.runs());
         let mut streams = Vec::new();
         for run in self.version().runs.iter().chain(own_runs) {
-            streams.push(self.stream_of(run, &prefix, &conditions, &mut counts));
+            streams.push(self.stream_of(run, &wanted, &mut counts)?);
         }
         for delta in &self.version().deltas {
             let rows = self.delta_rows(delta);
@@ -89,11 +128,14 @@ impl TableView {
                 continue;
             }
             counts.delta_rows += u64::from(rows);
+            let part = Part::delta(delta.clone(), rows);
+            let part = between.map_or(Ok(Some(part.clone())), |between| between.of_delta(&part))?;
+            let Some(part) = part else { continue };
             let dead = self.dead(delta.id(), delta.deletes().bitmap_at(self.ts()), rows);
-            streams.push(vec![Part::delta(delta.clone(), rows).without(dead)]);
+            streams.push(vec![part.without(dead)]);
         }
         streams.retain(|stream| !stream.is_empty());
-        Ok(Some(OrderedScan {
+        Ok(OrderedScan {
             view: self.clone(),
             columns,
             predicates,
@@ -101,12 +143,12 @@ impl TableView {
             row_refs: request.row_refs,
             batch_rows: request.rows_of_batch(),
             left: request.limit.unwrap_or(usize::MAX),
-            cursor: Cursor::new(KeyReader::of_sort_key(self.schema()), streams)?,
-            picks: Vec::new(),
+            cursor: Cursor::new(reader, streams)?,
+            picks: Picks::default(),
             whole: None,
             counts,
             emitted: EmittedRows::default(),
-        }))
+        })
     }
 
     /// Values of the first column of the sort key, ascending, that cut the rows of all runs into at most `parts` parts
@@ -135,14 +177,20 @@ impl TableView {
         cuts
     }
 
-    /// The segments of `run` that can have rows for `predicates`.
-    fn stream_of(&self, run: &Run, prefix: &[u8], predicates: &[Predicate], counts: &mut ScanCounts) -> Vec<Part> {
+    /// The segments of `run` that can have rows that are wanted.
+    fn stream_of(&self, run: &Run, wanted: &Wanted<'_>, counts: &mut ScanCounts) -> Result<Vec<Part>> {
+        let Wanted { prefix, conditions, between } = wanted;
         let found = if prefix.is_empty() { run.segments() } else { run.find_prefix(prefix) };
         counts.segments += run.segments().len();
         counts.segments_pruned += run.segments().len() - found.len();
         let mut parts = Vec::with_capacity(found.len());
         for RunSegment { segment, range } in found {
-            match segment.prune(predicates) {
+            let range = between.map_or(Ok(range.clone()), |between| between.of_segment(segment, range))?;
+            if range.is_empty() {
+                counts.segments_pruned += 1;
+                continue;
+            }
+            match segment.prune(conditions) {
                 Prune::None => {
                     counts.segments_pruned += 1;
                     continue;
@@ -151,10 +199,10 @@ impl TableView {
                 Prune::All => counts.segments_enclosed += 1,
             }
             let dead = self.dead(segment.id(), segment.deletes().bitmap_at(self.ts()), range.end);
-            let part = Part::segment(segment.clone(), range.clone());
-            parts.push(if dead.is_none() { part.keep_whole() } else { part.without(dead) });
+            let part = Part::segment(segment.clone(), range);
+            parts.push(part.without(dead).keep_whole());
         }
-        parts
+        Ok(parts)
     }
 
     /// The deleted ones among the first `rows` rows of `container`, for this view: a bitmap, or `None` without any.
@@ -201,7 +249,7 @@ impl OrderedScan {
             if let Some((part, rows)) = self.whole.take().filter(|(_, rows)| !rows.is_empty()) {
                 let end = rows.end.min(rows.start.saturating_add(u32::try_from(wanted).unwrap_or(u32::MAX)));
                 self.whole = Some((part, end..rows.end));
-                if let Some(batch) = self.in_place(part, rows.start..end)? {
+                if let Some(batch) = self.of_whole(part, rows.start..end)? {
                     return Ok(Some(batch));
                 }
                 continue;
@@ -225,10 +273,19 @@ impl OrderedScan {
         Ok(None)
     }
 
-    /// Rows `rows` of a part that is read as it stands.
-    fn in_place(&mut self, part: u32, rows: Range<u32>) -> Result<Option<RecordBatch>> {
-        let count = rows.len();
+    /// The live ones of `rows` of a part that no other reaches into.
+    fn of_whole(&mut self, part: u32, rows: Range<u32>) -> Result<Option<RecordBatch>> {
         let source = self.cursor.part(part)?.clone();
+        if source.dead.is_none() {
+            return self.in_place(&source, rows);
+        }
+        source.live_rows(rows, u32::MAX).for_each(|live| self.picks.push_rows(part, live));
+        if self.picks.is_empty() { Ok(None) } else { self.gathered() }
+    }
+
+    /// Rows `rows` of a part, as they stand.
+    fn in_place(&mut self, source: &Part, rows: Range<u32>) -> Result<Option<RecordBatch>> {
+        let count = rows.len();
         let refs = rows.clone().map(|offset| source.row_ref(offset));
         let read = |column: &Column| source.read(column, rows.clone());
         let batch = self.batch(count, read, refs)?;
@@ -243,11 +300,11 @@ impl OrderedScan {
         let refs = picks.iter().filter_map(|pick| Some(parts.get(pick.part as usize)?.row_ref(pick.offset)));
         let batch = self.batch(picks.len(), |column| gather.column(parts, column), refs)?;
         let is_of_delta =
-            |part: u32| matches!(parts.get(part as usize).map(|part| &part.rows), Some(PartRows::Delta(..)));
+            |part: u32| !matches!(parts.get(part as usize).map(|part| &part.rows), Some(PartRows::Segment(..)));
         let from_delta = match &batch {
             Some((batch, Some(passed))) => {
-                let rows = passed.set_indices().take(batch.num_rows());
-                rows.filter(|row| picks.get(*row).is_some_and(|pick| is_of_delta(pick.part))).count()
+                let passed = picks.iter().zip(passed.iter()).filter(|(_, passed)| *passed);
+                passed.take(batch.num_rows()).filter(|(pick, _)| is_of_delta(pick.part)).count()
             }
             _ => gather.count(is_of_delta),
         };

@@ -330,3 +330,76 @@ fn rows_in(batch: &arrow_array::RecordBatch) -> Vec<Vec<i64>> {
     };
     (0..batch.num_rows()).map(|row| batch.columns().iter().map(|column| value(row, column)).collect()).collect()
 }
+
+/// Ranges of the leading column, one after the other, are all rows in its order: key columns `v, id`, so that rows with
+/// one value stand on both sides of a border of segments, in several runs and in a delta, some of them deleted.
+#[test]
+fn ranges_of_the_leading_column_make_up_the_order() {
+    let db = crate::database::Database::in_memory(crate::database::testing::options()).unwrap();
+    let mut definition = crate::database::testing::definition("t");
+    definition.options.segment_rows = 7;
+    definition.columns[1].nullable = false;
+    definition.sort_key = Some(vec!["v".into(), "id".into()]);
+    let mut txn = db.begin(crate::transaction::TransactionMode::default()).unwrap();
+    let id = txn.create_table(definition).unwrap();
+    txn.commit().unwrap();
+    let t = Table { db, id };
+    let value = |id: i64| id * 7 % 23;
+    let insert = |ids: std::ops::Range<i64>| {
+        let rows: Vec<_> = ids.map(|id| (id, Some(value(id)))).collect();
+        let mut txn = t.begin();
+        t.write_in(&mut txn, &[], &rows).unwrap();
+        txn.commit().unwrap();
+    };
+    for ids in [0..60, 60..90] {
+        insert(ids);
+        t.flush();
+    }
+    // No other stream reaches above 22.
+    let far: Vec<_> = (200..220).map(|id| (id, Some(id))).collect();
+    let mut txn = t.begin();
+    t.write_in(&mut txn, &[], &far).unwrap();
+    txn.commit().unwrap();
+    t.flush();
+    insert(90..120);
+    let dead = [3, 4, 17, 61, 95, 119, 203, 204];
+    t.delete(&dead);
+    let view = t.view();
+    let lives = |id: &i64| !dead.contains(id);
+    let mut expected: Vec<(i64, i64)> = (0..120).filter(lives).map(|id| (value(id), id)).collect();
+    expected.extend((200..220).filter(lives).map(|id| (id, id)));
+    let bounds = [-5, 0, 1, 6, 7, 11, 22, 23, 200, 204, 219, 300];
+    for batch_rows in [0, 5] {
+        for predicates in [vec![], vec![where_id(CompareOp::GtEq, 20)]] {
+            let request = ScanRequest { batch_rows, ..request(predicates.clone()) };
+            for from in std::iter::once(None).chain(bounds.map(Some)) {
+                for to in bounds.map(Some).into_iter().chain([None]) {
+                    let scan = view.scan_range_in_order(&request, from, to).unwrap().unwrap();
+                    let batches: Vec<_> = scan.map(|batch| batch.unwrap()).collect();
+                    let mut found: Vec<(i64, i64)> =
+                        batches.iter().flat_map(rows_in).map(|row| (row[1], row[0])).collect();
+                    assert!(found.is_sorted_by_key(|row| row.0), "{from:?}..{to:?}: {found:?}");
+                    found.sort_unstable();
+                    let within = |v: i64| from.is_none_or(|from| from <= v) && to.is_none_or(|to| v < to);
+                    let keeps = |(v, id): &&(i64, i64)| within(*v) && (predicates.is_empty() || *id >= 20);
+                    let mut expected: Vec<_> = expected.iter().filter(keeps).copied().collect();
+                    expected.sort_unstable();
+                    assert_eq!(found, expected, "{from:?}..{to:?} {predicates:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_range_of_a_key_that_no_integer_leads_is_refused() {
+    let db = crate::database::Database::in_memory(crate::database::testing::options()).unwrap();
+    let mut definition = crate::database::testing::definition("t");
+    definition.sort_key = Some(vec!["v".into(), "id".into()]);
+    let mut txn = db.begin(crate::transaction::TransactionMode::default()).unwrap();
+    let id = txn.create_table(definition).unwrap();
+    txn.commit().unwrap();
+    let t = Table { db, id };
+    let refused = t.view().scan_range_in_order(&request(Vec::new()), Some(1), None).unwrap_err();
+    assert!(refused.to_string().contains("no integer leads"), "v may be NULL: {refused}");
+}

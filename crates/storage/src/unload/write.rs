@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::ids::{ColumnId, ContainerId, FileId};
 use crate::limits;
 use crate::main_store::RunSegment;
-use crate::order::{Cursor, Gather, KeyReader, Part, Stop};
+use crate::order::{Cursor, Gather, KeyReader, Part, Picks, Stop};
 use crate::schema::TableSchema;
 use crate::segment::{PackedSegment, Segment, SegmentPlace, rows_that_fit, segment_path, write_segment};
 use crate::settings::Encodings;
@@ -162,7 +162,7 @@ impl Unload<'_> {
         let segment_rows =
             schema.options.segment_rows.clamp(limits::SEGMENT_ROWS_MIN, limits::SEGMENT_ROWS_MAX) as usize;
         let mut cursor = Cursor::new(KeyReader::of_sort_key(schema), streams)?;
-        let (mut picks, mut files) = (Vec::new(), Vec::new());
+        let (mut picks, mut files) = (Picks::default(), Vec::new());
         loop {
             (self.go_on)()?;
             let wanted = (segment_rows - picks.len()).min(limits::BATCH_ROWS);

@@ -37,7 +37,6 @@ use datafusion::physical_plan::{DisplayFormatType, SortOrderPushdownResult};
 use futures::FutureExt;
 use mainstem_storage::ids::ColumnId;
 use mainstem_storage::predicate::{CompareOp, Predicate};
-use mainstem_storage::row::Value;
 use mainstem_storage::scan::{OrderedScan, ROW_REF_COLUMN, Scan, ScanCounts, ScanRequest};
 use mainstem_storage::schema::{DataType as ColumnType, TableSchema};
 use mainstem_storage::version::TableView;
@@ -83,8 +82,8 @@ pub(crate) struct StoreSource {
     partitions: usize,
     /// What its rows are sorted by, if they are.
     order: Option<Vec<PhysicalSortExpr>>,
-    /// Of a scan in order from several partitions: the first column of the sort key, and where the next one begins.
-    cuts: Option<(ColumnId, Vec<i64>)>,
+    /// Of a scan in order from several partitions: where the next one begins, in the first column of the sort key.
+    cuts: Option<Vec<i64>>,
     /// Keys that rows must have, as far as they become known while the plan runs.
     filters: Vec<(ColumnId, Arc<RuntimeFilter>)>,
     metrics: ExecutionPlanMetricsSet,
@@ -210,24 +209,20 @@ impl StoreSource {
             return None;
         }
         let cuts = view.cuts_of_sort_key(self.partitions);
-        (cuts.len() + 1 == self.partitions).then(|| Self { order: Some(order), cuts: Some((id, cuts)), ..self.clone() })
-    }
-
-    /// What partition `partition` of a scan in disjoint ranges reads of them.
-    fn range_of(&self, partition: usize) -> Vec<Predicate> {
-        let Some((column, cuts)) = &self.cuts else { return Vec::new() };
-        let bound = |op, cut: &i64| Predicate::Compare { column: *column, op, value: Value::Int(*cut) };
-        let from = partition.checked_sub(1).and_then(|before| cuts.get(before)).map(|cut| bound(CompareOp::GtEq, cut));
-        let to = cuts.get(partition).map(|cut| bound(CompareOp::Lt, cut));
-        from.into_iter().chain(to).collect()
+        (cuts.len() + 1 == self.partitions).then(|| Self { order: Some(order), cuts: Some(cuts), ..self.clone() })
     }
 
     fn ordered_scan(&self, partition: usize) -> Result<OrderedScan> {
-        let (view, mut request) = self.reads()?;
-        if self.cuts.is_some() {
-            request.to_mut().predicates.extend(self.range_of(partition));
-        }
-        let scan = view.scan_in_order(&request).map_err(|e| DataFusionError::External(Box::new(e)))?;
+        let (view, request) = self.reads()?;
+        let scan = match &self.cuts {
+            // From the cut before, up to the next one.
+            Some(cuts) => {
+                let from = partition.checked_sub(1).and_then(|before| cuts.get(before).copied());
+                view.scan_range_in_order(&request, from, cuts.get(partition).copied())
+            }
+            None => view.scan_in_order(&request),
+        };
+        let scan = scan.map_err(|e| DataFusionError::External(Box::new(e)))?;
         let scan = scan.ok_or_else(|| DataFusionError::Internal("a view has lost its order".into()))?;
         self.count(scan.counts());
         Ok(scan)
@@ -384,7 +379,7 @@ impl DataSource for StoreSource {
             let names: Vec<String> = order.iter().map(|sort| sort.expr.to_string()).collect();
             write!(f, ", order=[{}]", names.join(", "))?;
         }
-        if let Some((_, cuts)) = &self.cuts {
+        if let Some(cuts) = &self.cuts {
             write!(f, ", cuts={cuts:?}")?;
         }
         write!(f, ", partitions={}", self.partitions)

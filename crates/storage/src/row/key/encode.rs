@@ -67,6 +67,14 @@ struct Target {
 impl Target {
     /// Writes `W` bytes, and `marker` bytes in front, at each cursor; NULLs get their marker and zeros.
     fn put<const W: usize>(&mut self, rows: usize, marker: usize, column: &Column<'_>, f: impl Fn(usize) -> [u8; W]) {
+        if let Cursors::Even { at: at @ 0, width } = &mut self.cursors
+            && (*width, marker) == (W, 0)
+        {
+            // The whole of each key, and none is NULL.
+            self.data.as_chunks_mut::<W>().0.iter_mut().zip(0..rows).for_each(|(cell, row)| *cell = f(row));
+            *at = W;
+            return;
+        }
         let mut put = |row: usize, at: usize| {
             let cell = &mut self.data[at..at + marker + W];
             if column.is_null(row) {
