@@ -25,6 +25,8 @@ pub use deferred::DeferredDisk;
 pub use guard::GuardedDisk;
 pub use memory::MemDisk;
 pub use real::RealDisk;
+#[cfg(test)]
+pub(crate) use real::syncs_together;
 
 /// The folder of segments and files aside.
 pub const DATA_DIR: &str = "data";

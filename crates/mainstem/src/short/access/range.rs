@@ -88,8 +88,8 @@ impl KeyBounds {
 
     /// Whether all of its values in `scope` are such as a plan would have.
     pub(super) fn is_right(&self, scope: Scope<'_>) -> bool {
-        let members = self.list.iter().flat_map(|(_, members)| members);
-        self.values(scope).is_some() && members.into_iter().all(|member| member.evaluate(scope).is_some())
+        let mut members = self.list.iter().flat_map(|(_, members)| members);
+        self.values(scope).is_some() && members.all(|member| member.evaluate(scope).is_some())
     }
 
     /// The values of all but the list, in whose place stands its first member.

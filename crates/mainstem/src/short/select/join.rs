@@ -78,8 +78,8 @@ impl JoinSelection {
     /// As [`Expression::columns_mut`], of all that reads a row of both tables.
     fn columns_mut(&mut self, output: &mut Output, visit: &mut dyn FnMut(&mut usize)) -> Option<()> {
         self.inner.columns_mut(visit)?;
-        let conditions = self.on.iter_mut().chain(&mut self.beside);
-        conditions.into_iter().try_for_each(|condition| condition.columns_mut(visit))?;
+        let mut conditions = self.on.iter_mut().chain(&mut self.beside);
+        conditions.try_for_each(|condition| condition.columns_mut(visit))?;
         output.columns.iter_mut().for_each(&mut *visit);
         output.computed.is_empty().then_some(())
     }
