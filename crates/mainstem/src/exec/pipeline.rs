@@ -14,12 +14,14 @@
 //! | DataFusion's optimizer, some of its rules guarded | [`guarded_optimizers`] | no subquery that it decorrelates wrongly |
 //! | the order of joins | `optimize`, called by `planner` | keys and filters where they belong |
 //! | computed keys as columns, short circuits | `optimize`, called by `planner` | filters where they belong, no rule behind them |
+//! | patterns of several pieces | `optimize`, called by `planner`, before short circuits | as above |
 //! | the physical plan, by DataFusion's rules | DataFusion | |
 //! | scans that use the keys of joins | `dynamic_filters` | no rule behind it that moves operators |
 //! | aggregation in the order of sort keys | `streaming` | filters where they are: a filtered scan has no order |
 //! | rankings in the order of rows | `streaming` | windows with their sorts below them |
 //! | sorts in memory | `sort` | limits where they are, and the order of scans |
 //! | joins made to be canceled | `cancel` | |
+//! | the physical plan once more, with joins that spill | `second_run`, where memory is used up | no row given out |
 //!
 //! Rules of the analyzer and the optimizer that a plan gives nothing to do are left out (`planner::triggers`).
 

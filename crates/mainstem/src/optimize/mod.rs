@@ -2,10 +2,12 @@
 //! joins, and the order of all rules.
 
 mod join_order;
+mod narrowed_patterns;
 mod short_circuit;
 pub(crate) mod upstream;
 
 pub(crate) use join_order::ordered_joins;
+pub(crate) use narrowed_patterns::narrowed_patterns;
 pub(crate) use short_circuit::{short_circuit_expression, short_circuit_plan};
 pub(crate) use upstream::{
     computed_keys_as_columns, guarded, null_safe_joins, null_safe_simplification, pushes_by_name, safe_group_limits,

@@ -144,6 +144,7 @@ fn options(settings: &serde_json::Value) -> OpenOptions {
             ("background", "on") => options.background = true,
             ("segment_rows", number) => options.segment_rows = number.parse().unwrap(),
             ("encodings", "decoded") => options.encodings = Encodings::Decoded,
+            ("encodings", "decoded_dictionaries") => options.encodings = Encodings::DecodedDictionaries,
             ("delta_rows", number) => options.delta_rows = number.parse().unwrap(),
             (other, value) => panic!("unknown setting {other} = {value}"),
         }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use mainstem::arrow::array::RecordBatch;
-use mainstem::{Connection, Database, OpenOptions};
+use mainstem::{Connection, Database, Encodings, OpenOptions};
 use tpchgen::csv::{CustomerCsv, LineItemCsv, NationCsv, OrderCsv, PartCsv, PartSuppCsv, RegionCsv, SupplierCsv};
 use tpchgen::generators::{
     CustomerGenerator, LineItemGenerator, NationGenerator, OrderGenerator, PartGenerator, PartSuppGenerator,
@@ -302,4 +302,24 @@ fn with_restarts_in_the_middle() {
     let database = open();
     check(&database.connect().unwrap(), [1, 6, 13, 18, 21], "after merge and restart");
     assert_eq!(database.storage().verify().len(), 0);
+}
+
+/// Joins and limits tell their keys and bounds to every scan, of small segments with encodings that are chosen seldom;
+/// a part of two tables was changed, so that deltas and deleted rows reach into all of their segments.
+#[test]
+fn with_filters_of_every_join_and_forced_encodings() {
+    for encodings in [Encodings::Decoded, Encodings::DecodedDictionaries] {
+        let mut options = OpenOptions::new().background(false).segment_rows(1_500);
+        options.encodings = encodings;
+        let database = Database::in_memory_with(options).unwrap();
+        let connection = database.connect().unwrap();
+        create(&connection);
+        append(&connection, |_| true);
+        merge_all(&database);
+        connection.execute("UPDATE lineitem SET l_tax = l_tax WHERE l_orderkey % 50 = 3").unwrap();
+        connection.execute("UPDATE orders SET o_clerk = o_clerk WHERE o_orderkey % 50 = 7").unwrap();
+        connection.execute("SET dynamic_filter_min_rows = 1").unwrap();
+        assert_eq!(kinds(&database), ["delta", "segment"]);
+        check(&connection, 1..=22, "with filters of every join");
+    }
 }

@@ -47,6 +47,7 @@ use super::parameters::{Parameters, position_of};
 use super::pg_sleep;
 use super::plan_cache::PlanCache;
 use super::runtime::{Batches, Cancel, Runtime};
+use super::second_run::SecondRun;
 use super::settings::Settings;
 use super::system_tables;
 use crate::analyze::{
@@ -55,7 +56,8 @@ use crate::analyze::{
 };
 use crate::error::from_datafusion;
 use crate::optimize::{
-    computed_keys_as_columns, ordered_joins, short_circuit_expression, short_circuit_plan, simplified,
+    computed_keys_as_columns, narrowed_patterns, ordered_joins, short_circuit_expression, short_circuit_plan,
+    simplified,
 };
 use crate::provider::{
     CATALOG, FileCache, Progress, StatementCatalog, StatementTables, SystemTables, Wanted, undefined_schema,
@@ -370,6 +372,7 @@ impl Planner {
         let optimized = triggers::optimized(plan, &self.state)
             .and_then(|plan| ordered_joins(plan, &self.state))
             .and_then(computed_keys_as_columns)
+            .and_then(narrowed_patterns)
             .and_then(short_circuit_plan);
         optimized.map_err(|e| unplanned(&e))
     }
@@ -411,11 +414,12 @@ impl Planner {
         self.set_partitions(if size == Size::Large && !in_order { partitions } else { 1 });
         let plan = self.physical(runtime, optimized)?;
         cancel.check()?;
+        let otherwise = (size == Size::Large).then(|| SecondRun::of(&plan, &self.state, optimized, &cancel)).flatten();
         let plan = cancelable_joins(plan, &cancel).map_err(|e| from_datafusion(&e))?;
         let schema = plan.schema();
         let batches = match size {
             Size::Tiny => runtime.execute_here(plan, self.task_context(), cancel, ())?.0,
-            Size::Small | Size::Large => runtime.execute(plan, self.task_context(), cancel)?,
+            Size::Small | Size::Large => runtime.execute(plan, self.task_context(), otherwise, cancel)?,
         };
         Ok(Running { schema, batches })
     }
