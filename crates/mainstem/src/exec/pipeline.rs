@@ -16,6 +16,7 @@
 //! | computed keys as columns, short circuits | `optimize`, called by `planner` | filters where they belong, no rule behind them |
 //! | patterns of several pieces | `optimize`, called by `planner`, before short circuits | as above |
 //! | the physical plan, by DataFusion's rules | DataFusion | |
+//! | rows of a sort stay in its order | `optimize::upstream` | operators on several partitions |
 //! | scans that use the keys of joins | `dynamic_filters` | no rule behind it that moves operators |
 //! | aggregation in the order of sort keys | `streaming` | filters where they are: a filtered scan has no order |
 //! | rankings in the order of rows | `streaming` | windows with their sorts below them |
@@ -56,7 +57,7 @@ use crate::analyze::{
 };
 use crate::decorrelate::{decorrelated, null_aware_in, nullable_subqueries, subqueries_in_values};
 use crate::error::from_datafusion;
-use crate::optimize::{guarded, null_safe_joins, null_safe_simplification};
+use crate::optimize::{OrderedOutput, guarded, null_safe_joins, null_safe_simplification};
 use crate::provider::{CATALOG, SEARCHED, StatementCatalog};
 use crate::sql::CastTypes;
 
@@ -173,6 +174,7 @@ pub(crate) fn template(storage: &Database, threads: usize) -> Result<SessionStat
     state = SessionStateBuilder::new_from_existing(state)
         .with_optimizer_rules(optimizers)
         // Behind all rules that move operators.
+        .with_physical_optimizer_rule(Arc::new(OrderedOutput))
         .with_physical_optimizer_rule(Arc::new(DynamicFilters))
         .with_physical_optimizer_rule(Arc::new(StreamingAggregates))
         .with_physical_optimizer_rule(Arc::new(RankingWindows))

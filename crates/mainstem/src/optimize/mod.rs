@@ -10,6 +10,6 @@ pub(crate) use join_order::ordered_joins;
 pub(crate) use narrowed_patterns::narrowed_patterns;
 pub(crate) use short_circuit::{short_circuit_expression, short_circuit_plan};
 pub(crate) use upstream::{
-    computed_keys_as_columns, guarded, null_safe_joins, null_safe_simplification, pushes_by_name, safe_group_limits,
-    simplified,
+    OrderedOutput, computed_keys_as_columns, guarded, null_safe_joins, null_safe_simplification, pushes_by_name,
+    safe_group_limits, simplified,
 };

@@ -1,9 +1,11 @@
 //! `ORDER BY ... LIMIT` over scans that leave out rows behind those that are kept answers as without that.
 
+use arrow::array::AsArray;
+use arrow::datatypes::Int64Type;
 use mainstem::{Connection, Database, OpenOptions, Value};
 use mainstem_storage::transaction::TransactionMode;
 
-use super::support::rows;
+use super::support::{quiet, rows};
 
 const ROWS: i64 = 120_000;
 
@@ -161,4 +163,33 @@ fn the_latest_rows_are_read_first_and_most_others_not_at_all() {
     assert!(plan.contains("dynamic_filters=[at]"), "{plan}");
     // Three quarters of the rows stand in segments that a limit of ten has no use for.
     assert!(dropped.parse::<f64>().unwrap() > 80.0, "{plan}");
+}
+
+/// Many rows in an order stay in it, whatever is computed above ORDER BY: CHAR gets its blanks there, and a query may
+/// read another one.
+#[test]
+fn rows_of_a_sort_stay_in_its_order() {
+    let database = quiet();
+    let connection = database.connect().unwrap();
+    connection.execute("SET threads = 4").unwrap();
+    connection.execute("CREATE TABLE c (k BIGINT, d DECIMAL(12,2), c CHAR(3))").unwrap();
+    let rows = "SELECT k, k / 100.0, 'c' || k % 7 FROM generate_series(1, 200000) AS g (k)";
+    connection.execute(&format!("INSERT INTO c {rows} ORDER BY k % 1000")).unwrap();
+    for (query, expected) in [
+        ("SELECT * FROM c ORDER BY k", 200_000),
+        ("SELECT DISTINCT k, c FROM c ORDER BY k", 200_000),
+        ("SELECT k, c FROM c ORDER BY k LIMIT 150000 OFFSET 10", 150_000),
+        ("SELECT k, d + 1 FROM (SELECT * FROM c ORDER BY k) x", 200_000),
+        ("SELECT k, c FROM (SELECT * FROM c ORDER BY k) x WHERE d > 100", 190_000),
+        ("SELECT k, d + 1 FROM (SELECT * FROM c ORDER BY k) x WHERE d > 100 LIMIT 120000", 120_000),
+    ] {
+        let (mut last, mut count) = (0, 0);
+        for batch in connection.query(query).unwrap() {
+            for k in batch.unwrap().column(0).as_primitive::<Int64Type>().values() {
+                assert!(*k > last, "{query}: {k} behind {last}");
+                (last, count) = (*k, count + 1);
+            }
+        }
+        assert_eq!(count, expected, "{query}");
+    }
 }

@@ -10,12 +10,14 @@ mod filter_pushdown;
 mod group_limits;
 mod null_equal_joins;
 mod null_simplification;
+mod ordered_output;
 
 pub(crate) use computed_keys::computed_keys_as_columns;
 pub(crate) use filter_pushdown::{guarded, pushes_by_name};
 pub(crate) use group_limits::safe_group_limits;
 pub(crate) use null_equal_joins::null_safe_joins;
 pub(crate) use null_simplification::{null_safe_simplification, simplified};
+pub(crate) use ordered_output::OrderedOutput;
 
 #[cfg(test)]
 mod tests;

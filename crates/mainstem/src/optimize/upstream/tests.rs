@@ -5,16 +5,20 @@ use std::ops::Not as _;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field};
+use datafusion::common::config::ConfigOptions;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator, col, lit};
 use datafusion::optimizer::Optimizer;
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
-use datafusion::physical_plan::displayable;
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, displayable};
 use datafusion::prelude::{SessionConfig, SessionContext};
 
-use super::{guarded, null_safe_joins, null_safe_simplification, pushes_by_name, safe_group_limits, simplified};
+use super::{
+    OrderedOutput, guarded, null_safe_joins, null_safe_simplification, pushes_by_name, safe_group_limits, simplified,
+};
 
 fn simplifier() -> ExprSimplifier {
     let field = |name: &str| (None, Arc::new(Field::new(name, DataType::Int32, true)));
@@ -178,6 +182,20 @@ fn canary_null_equality_of_one_join_is_that_of_all() {
     let batches = runtime.block_on(async { context.sql(&sql).await?.collect().await }).unwrap();
     let rows: usize = batches.iter().map(|batch| batch.num_rows()).sum();
     assert_eq!(rows, 2, "one row, as it should be: the file may go");
+}
+
+/// `ordered_output`.
+#[test]
+fn canary_rows_of_a_sort_are_spread_over_partitions() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let context = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(2));
+    let sql = "SELECT value + 1 FROM (SELECT value FROM generate_series(1, 100000) AS g(value) ORDER BY value) AS t";
+    let plan = runtime.block_on(async { context.sql(sql).await?.create_physical_plan().await }).unwrap();
+    let shown = |plan: &Arc<dyn ExecutionPlan>| displayable(&**plan).indent(false).to_string();
+    assert!(shown(&plan).contains("RoundRobinBatch"), "rows keep their order now\n{}", shown(&plan));
+    let mended = OrderedOutput.optimize(plan, &ConfigOptions::new()).unwrap();
+    assert!(!shown(&mended).contains("RoundRobinBatch(2), input_partitions=1\n    Sort"), "{}", shown(&mended));
+    assert_eq!(mended.output_partitioning().partition_count(), 1, "{}", shown(&mended));
 }
 
 /// The rules that this folder stands around are found by their names.
