@@ -18,7 +18,6 @@ mod plan_cache;
 mod planner;
 mod recent_texts;
 mod runtime;
-mod second_run;
 mod settings;
 mod sort;
 mod streaming;

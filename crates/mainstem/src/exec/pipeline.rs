@@ -22,7 +22,6 @@
 //! | rankings in the order of rows | `streaming` | windows with their sorts below them |
 //! | sorts in memory | `sort` | limits where they are, and the order of scans |
 //! | joins made to be canceled | `cancel` | |
-//! | the physical plan once more, with joins that spill | `second_run`, where memory is used up | no row given out |
 //!
 //! Rules of the analyzer and the optimizer that a plan gives nothing to do are left out (`planner::triggers`).
 

@@ -23,7 +23,6 @@ use mainstem_storage::{Error, ErrorKind, Result};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinHandle};
 
-use super::second_run::SecondRun;
 use crate::error::{from_datafusion, from_panic};
 
 /// Batches that may wait for a reader, per query.
@@ -77,21 +76,14 @@ impl Runtime {
         Ok(())
     }
 
-    /// Starts `plan` on the query threads, with `otherwise` for when it is out of memory.
-    pub(super) fn execute(
+    /// Starts `plan` on the query threads.
+    pub(crate) fn execute(
         &self,
         plan: Arc<dyn ExecutionPlan>,
         context: Arc<TaskContext>,
-        otherwise: Option<SecondRun>,
         cancel: Cancel,
     ) -> Result<Batches> {
-        let start = || {
-            let first = execute_stream(plan, context.clone()).map_err(|e| from_datafusion(&e))?;
-            Ok(match otherwise {
-                Some(second) => second.behind(first, context),
-                None => first,
-            })
-        };
+        let start = || execute_stream(plan, context).map_err(|e| from_datafusion(&e));
         let task = self.drive(start, (), cancel)?;
         Ok(Batches { ready: VecDeque::new(), task: Some(task), ended: false })
     }

@@ -32,7 +32,6 @@ mod sessions;
 mod short;
 mod settings;
 mod slt;
-mod spilling_joins;
 mod stage;
 mod statements;
 mod streaming_aggregates;

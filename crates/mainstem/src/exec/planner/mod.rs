@@ -47,7 +47,6 @@ use super::parameters::{Parameters, position_of};
 use super::pg_sleep;
 use super::plan_cache::PlanCache;
 use super::runtime::{Batches, Cancel, Runtime};
-use super::second_run::SecondRun;
 use super::settings::Settings;
 use super::system_tables;
 use crate::analyze::{
@@ -414,12 +413,11 @@ impl Planner {
         self.set_partitions(if size == Size::Large && !in_order { partitions } else { 1 });
         let plan = self.physical(runtime, optimized)?;
         cancel.check()?;
-        let otherwise = (size == Size::Large).then(|| SecondRun::of(&plan, &self.state, optimized, &cancel)).flatten();
         let plan = cancelable_joins(plan, &cancel).map_err(|e| from_datafusion(&e))?;
         let schema = plan.schema();
         let batches = match size {
             Size::Tiny => runtime.execute_here(plan, self.task_context(), cancel, ())?.0,
-            Size::Small | Size::Large => runtime.execute(plan, self.task_context(), otherwise, cancel)?,
+            Size::Small | Size::Large => runtime.execute(plan, self.task_context(), cancel)?,
         };
         Ok(Running { schema, batches })
     }
