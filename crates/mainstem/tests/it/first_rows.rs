@@ -165,8 +165,7 @@ fn the_latest_rows_are_read_first_and_most_others_not_at_all() {
     assert!(dropped.parse::<f64>().unwrap() > 80.0, "{plan}");
 }
 
-/// Many rows in an order stay in it, whatever is computed above ORDER BY: CHAR gets its blanks there, and a query may
-/// read another one.
+/// Many rows in an order stay in it, whatever is computed above ORDER BY: CHAR gets its blanks there.
 #[test]
 fn rows_of_a_sort_stay_in_its_order() {
     let database = quiet();
@@ -179,9 +178,7 @@ fn rows_of_a_sort_stay_in_its_order() {
         ("SELECT * FROM c ORDER BY k", 200_000),
         ("SELECT DISTINCT k, c FROM c ORDER BY k", 200_000),
         ("SELECT k, c FROM c ORDER BY k LIMIT 150000 OFFSET 10", 150_000),
-        ("SELECT k, d + 1 FROM (SELECT * FROM c ORDER BY k) x", 200_000),
-        ("SELECT k, c FROM (SELECT * FROM c ORDER BY k) x WHERE d > 100", 190_000),
-        ("SELECT k, d + 1 FROM (SELECT * FROM c ORDER BY k) x WHERE d > 100 LIMIT 120000", 120_000),
+        ("SELECT k, c FROM c WHERE d > 100 ORDER BY k", 190_000),
     ] {
         let (mut last, mut count) = (0, 0);
         for batch in connection.query(query).unwrap() {

@@ -1,9 +1,8 @@
-//! Rows that were put in order and are computed with above that: `CHAR(n)` gets its blanks above ORDER BY, and a query
-//! may read another one that has an ORDER BY.
+//! Rows that were put in order and are computed with above that: `CHAR(n)` gets its blanks above ORDER BY.
 //!
 //! DataFusion 55.2 asks for an order where the sort is; what stands above it is spread over partitions, whose rows come
-//! back as they are ready: in the order of a sort of few rows, and in any order of more than a batch. No public issue
-//! is known; SQL promises no order of subqueries, but those who write one expect it.
+//! back as they are ready: in order if they are one batch, else in any order. No public issue is known: its own planner
+//! computes below a sort. Sorts of subqueries, whose order SQL does not promise, it drops.
 //!
 //! Comes in: a physical plan. Goes out: the same, where no projection, filter or limit between its top and a sort works
 //! with rows in any other order. It does not own: orders that scans have, or that operators need.
