@@ -463,7 +463,8 @@ fn a_file_of_many_chunks_is_what_its_stream_is() {
     }
 }
 
-/// Row groups that several threads read come in the file's order, whatever memory there is; a damaged one leaves no row.
+/// Row groups that several threads read come in the file's order, whatever memory there is; a damaged one leaves no
+/// row.
 #[test]
 fn row_groups_of_a_parquet_file_come_in_their_order() {
     const ROWS: u64 = 400_000;

@@ -5,8 +5,8 @@
 //!
 //! Many files are made durable by one call for all of their file system (syncfs), where that is known to tell of failed
 //! writes: on Linux 5.8, and no file system above another, which may not pass them on. An error is told to one caller,
-//! so that from then on each file is synced by itself, which has its own. What others have written to the file system is
-//! waited for, too.
+//! so that from then on each file is synced by itself, which has its own. What others have written to the file system
+//! is waited for, too.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};

@@ -1,8 +1,8 @@
 //! Parquet files that a user names.
 //!
-//! Comes in: a path. Goes out: the columns of the file, then its rows: by one thread as they are asked for, or row groups
-//! by several threads at once, handed over in the file's order. Arrow's reader fails on damaged files in many ways, panics
-//! among them; whatever it is, it is an error about the file here, which names the file.
+//! Comes in: a path. Goes out: the columns of the file, then its rows: by one thread as they are asked for, or row
+//! groups by several threads at once, handed over in the file's order. Arrow's reader fails on damaged files in many
+//! ways, panics among them; whatever it is, it is an error about the file here, which names the file.
 //!
 //! Invariants: threads share one open file and what its end says; each reads at places of its own. Row groups that are
 //! decoded and not taken fit the memory that the caller grants, or one thread reads a batch at a time.
@@ -97,8 +97,8 @@ impl ParquetFile {
         Ok(ParquetRows { path: self.path.clone(), reader })
     }
 
-    /// Hands what `convert` makes of its rows, of the columns at the positions `columns`, at most `rows_max` at once, to
-    /// `take`, in the file's order. At most `threads` threads read and convert row groups, as many as `bytes` bytes of
+    /// Hands what `convert` makes of its rows, of the columns at the positions `columns`, at most `rows_max` at once,
+    /// to `take`, in the file's order. At most `threads` threads read and convert row groups, as many as `bytes` bytes of
     /// memory allow; `take` runs on this one.
     ///
     /// # Errors
