@@ -98,8 +98,8 @@ impl ParquetFile {
     }
 
     /// Hands what `convert` makes of its rows, of the columns at the positions `columns`, at most `rows_max` at once,
-    /// to `take`, in the file's order. At most `threads` threads read and convert row groups, as many as `bytes` bytes of
-    /// memory allow; `take` runs on this one.
+    /// to `take`, in the file's order. At most `threads` threads read and convert row groups, as many as `bytes` bytes
+    /// of memory allow; `take` runs on this one.
     ///
     /// # Errors
     /// 22P04; those of `convert` and of `take`: the first one in order.
