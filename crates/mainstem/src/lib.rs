@@ -39,6 +39,7 @@ mod csv;
 mod error;
 mod sql;
 mod names;
+mod read_at;
 mod value;
 mod walk;
 

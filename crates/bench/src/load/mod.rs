@@ -148,18 +148,10 @@ impl Bench<'_> {
         if let Some(figure) = Figure::of(case, "fsyncs", Unit::Count, &fsyncs).filter(|_| has_key) {
             self.report.add(figure.to_reach(Reach::AtMost(allowed)))?;
         }
-        let Some(figure) = Figure::of(case, "time", Unit::Milliseconds, &duel.series(milliseconds)) else {
-            return Ok(());
-        };
-        self.report.note(format!("{case}: {:.0} MB/s", self.rate(figure.value)));
-        let compared = match duel.yardsticks(milliseconds).first() {
-            Some((name, time)) => figure.beside(name, *time).to_reach(Reach::AtMostOfYardstick(share)),
-            None => figure,
-        };
-        Ok(self.report.add(compared)?)
+        self.put(case, &duel, Some(share))
     }
 
-    /// The file as a stream that the program reads; beside the peer's load of the file.
+    /// The file as a stream that the program reads, by ours alone: the peer reads files.
     fn stream(&mut self, case: &str, database: &Database) -> Result<(), Failure> {
         let connection = database.connect()?;
         let ours = script(self.directory, false);
@@ -176,11 +168,7 @@ impl Bench<'_> {
             self.check(case, &connection)?;
         }
         connection.execute("DROP TABLE lineitem")?;
-        let Some(figure) = Figure::of(case, "time", Unit::Milliseconds, &duel.series(milliseconds)) else {
-            return Ok(());
-        };
-        self.report.note(format!("{case}: {:.0} MB/s", self.rate(figure.value)));
-        Ok(self.report.add(figure)?)
+        self.put(case, &duel, None)
     }
 
     /// A query on the file itself, whose types both find out.
@@ -204,20 +192,22 @@ impl Bench<'_> {
             }
             self.peers.round(case, ONCE, &PEER, &mut duel);
         }
+        self.put(case, &duel, Some(QUERY_SHARE))
+    }
+
+    /// Puts the time down, and the rate in which the file was read, beside what may be taken of the peer's time.
+    fn put(&mut self, case: &str, duel: &Duel, share: Option<f64>) -> Result<(), Failure> {
         let Some(figure) = Figure::of(case, "time", Unit::Milliseconds, &duel.series(milliseconds)) else {
             return Ok(());
         };
-        self.report.note(format!("{case}: {:.0} MB/s", self.rate(figure.value)));
-        let compared = match duel.yardsticks(milliseconds).first() {
-            Some((name, time)) => figure.beside(name, *time).to_reach(Reach::AtMostOfYardstick(QUERY_SHARE)),
+        let rate = self.bytes as f64 / 1e3 / figure.value.max(1e-9);
+        self.report.note(format!("{case}: {rate:.0} MB/s"));
+        let yardsticks = duel.yardsticks(milliseconds);
+        let compared = match yardsticks.first().zip(share) {
+            Some(((name, time), share)) => figure.beside(name, *time).to_reach(Reach::AtMostOfYardstick(share)),
             None => figure,
         };
         Ok(self.report.add(compared)?)
-    }
-
-    /// MB/s of the file in `time` milliseconds.
-    fn rate(&self, time: f64) -> f64 {
-        self.bytes as f64 / 1e3 / time.max(1e-9)
     }
 
     /// All rows are there, with the quantities that were written.

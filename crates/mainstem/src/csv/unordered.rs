@@ -9,7 +9,8 @@ use mainstem_storage::schema::Column;
 use parking_lot::Mutex;
 
 use super::convert::Conversion;
-use super::parallel::{Cutter, FileRows, Queue, ReadAt, Rows, StopAtPanic};
+use super::parallel::{Cutter, FileRows, Queue, Rows, StopAtPanic};
+use crate::read_at::ReadAt;
 use crate::sql::CsvOptions;
 
 /// See the module. Invariant: between taking a chunk and telling what the chunks behind it have to know, a reader waits

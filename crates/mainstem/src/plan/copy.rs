@@ -26,7 +26,7 @@ use crate::csv::detect::first_line_end;
 use crate::csv::parallel::{self, Begun, FileRows, Rows};
 use crate::csv::{Conversion, CsvReader, Latin1, TextBatch, TextReader};
 use crate::exec::{Environment, Notice};
-use crate::provider::ParquetFile;
+use crate::provider::{ParquetFile, expanded, is_compressed};
 use crate::sql::{CopyFormat, CopyOptions, CopyPlace, CsvOptions, LineEnd, ReadOptions, TableName, TextOptions};
 
 /// What a COPY FROM has done.
@@ -117,12 +117,13 @@ fn read_again(
     columns: &[Column],
     take: Take<'_>,
 ) -> Result<()> {
-    let mut file = open(path)?;
+    let file = open(path)?;
     let found = file.metadata().map_err(|e| Error::io("look at", format_args!("\"{path}\""), e))?;
     if !found.is_file() || matches!(format, CopyFormat::Parquet) || is_latin1(format) {
         return Ok(());
     }
     if let CopyFormat::Csv(options) = format
+        && !is_compressed(path)
         && parallel::can_be_cut(options, columns.len())
     {
         let rows = FileRows::new(&file, found.len(), options, columns);
@@ -131,7 +132,8 @@ fn read_again(
             take(&part.columns, &|| rows.lines(&part))
         });
     }
-    let mut lines = Lines::new(&mut file, format, columns.iter().map(|c| c.name.clone()).collect())?;
+    let mut stream = expanded(path, Box::new(file))?;
+    let mut lines = Lines::new(&mut stream, format, columns.iter().map(|c| c.name.clone()).collect())?;
     while let Some(batch) = lines.next_batch()? {
         env.cancel.check()?;
         let (values, lines, _) = Conversion::of_all(columns).rows(batch)?;
@@ -316,6 +318,9 @@ impl CopyIn<'_, '_> {
         let found = file.metadata().ok().filter(Metadata::is_file);
         self.env.progress.add_total(found.as_ref().map_or(0, Metadata::len));
         let mut file = self.env.progress.of(file);
+        if is_compressed(path) {
+            return self.lines(&mut expanded(path, Box::new(file))?, format);
+        }
         let (CopyFormat::Csv(options), Some(found)) = (format, found) else { return self.lines(&mut file, format) };
         if !parallel::can_be_cut(options, self.sources.len()) {
             return self.lines(&mut file, format);

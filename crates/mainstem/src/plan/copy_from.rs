@@ -20,6 +20,7 @@ use crate::csv::Reject;
 use crate::csv::detect::{Sample, detect};
 use crate::error::from_datafusion;
 use crate::exec::{Environment, Notice};
+use crate::provider::{expanded, is_compressed};
 use crate::sql::{CopyFormat, CopyOptions, CopyPlace, CsvOptions, LineEnd, ReadOptions, Rejects, has_query, select_of};
 
 /// What was found out about a file.
@@ -56,13 +57,21 @@ pub(super) fn formed(
     }
     let file = File::open(path).map_err(|e| Error::io("open", format_args!("\"{path}\""), e))?;
     let Some(hints) = &read.hints else {
+        // How the lines of a stream end, whoever reads it finds out.
+        if is_compressed(path) {
+            return Ok((Found::default(), options.format.clone()));
+        }
         let line_end = match Sample::first_of_file(&file)?.line_end(csv.quote) {
             LineEnd::CarriageReturn => LineEnd::CarriageReturn,
             _ => LineEnd::LineFeed,
         };
         return Ok((Found::default(), CopyFormat::Csv(CsvOptions { line_end, ..csv.clone() })));
     };
-    let found = Sample::of_file(&file, metadata.len()).and_then(|sample| detect(&sample, hints));
+    let sample = match is_compressed(path) {
+        true => expanded(path, Box::new(file)).and_then(|mut stream| Sample::of_stream(&mut *stream)),
+        false => Sample::of_file(&file, metadata.len()),
+    };
+    let found = sample.and_then(|sample| detect(&sample, hints));
     let found = found.map_err(|error| error.context(format_args!("\"{path}\"")))?;
     let notices = vec![Notice::new("00000", format!("\"{path}\": {}", found.description()))];
     let names: Vec<&str> = found.columns.iter().map(|column| column.name.as_str()).collect();

@@ -615,3 +615,61 @@ fn streams_are_canceled() {
     assert_eq!(error.sqlstate(), "57014", "{error}");
     assert_eq!(rows(&connection, "SELECT count(*) FROM u"), ["0"]);
 }
+
+/// Files whose names say that they are compressed are read as what they were, with the lines of that in errors.
+#[test]
+fn compressed_files_are_copied_as_what_they_were() {
+    let (_database, connection) = with_table();
+    let dir = tempfile::tempdir().unwrap();
+    let compressed = |name: &str, text: &str| {
+        let path = dir.path().join(name);
+        let bytes = match name.ends_with("gz") {
+            true => {
+                let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+                encoder.write_all(text.as_bytes()).unwrap();
+                encoder.finish().unwrap()
+            }
+            false => zstd::encode_all(text.as_bytes(), 1).unwrap(),
+        };
+        std::fs::write(&path, bytes).unwrap();
+        path.display().to_string()
+    };
+    let many: String = (0..150_000).map(|k| format!("{k},\"text\n{k}\",\n")).collect();
+    for name in ["t.csv.gz", "t.csv.ZST"] {
+        let refused = |text: &str, options: &str| {
+            let path = compressed(name, text);
+            let error = connection.execute(&format!("COPY t FROM '{path}' ({options})")).unwrap_err();
+            (error.sqlstate(), error.to_string())
+        };
+        connection.execute("TRUNCATE t").unwrap();
+        let path = compressed(name, &format!("k,v,d\n{many}"));
+        assert_eq!(connection.execute(&format!("COPY t FROM '{path}' (FORMAT csv, HEADER match)")).unwrap(), 150_000);
+        let found = rows(&connection, "SELECT count(*), count(d), sum(k), max(length(v)) FROM t");
+        assert_eq!(found, ["150000|0|11249925000|11"]);
+        let (state, message) = refused("1000000,x,\n1000001,y,2024-02-30\n", "FORMAT csv");
+        assert!(state == "22008" && message.contains("line 2"), "{state} {message}");
+        let (state, message) = refused("1000000,x,\n1000001,y,\n1000000,z,\n", "FORMAT csv");
+        assert!(state == "23505" && message.contains("lines 1 and 3"), "{state} {message}");
+        connection.execute("TRUNCATE t").unwrap();
+        let path = compressed(name, "v;k\na;7\n\"b;c\";8\n");
+        assert_eq!(connection.execute(&format!("COPY t FROM '{path}' (FORMAT csv, AUTO_DETECT)")).unwrap(), 2);
+        let path = compressed(name, "9\tplain\t\\N\n");
+        assert_eq!(connection.execute(&format!("COPY t FROM '{path}'")).unwrap(), 1);
+        let path = compressed(name, "10,x,\r11,y,\r");
+        assert_eq!(connection.execute(&format!("COPY t FROM '{path}' (FORMAT csv)")).unwrap(), 2);
+        let all = rows(&connection, "SELECT k, v FROM t ORDER BY k");
+        assert_eq!(all, ["7|a", "8|b;c", "9|plain", "10|x", "11|y"]);
+        // What is not what it is called.
+        let path = dir.path().join(name);
+        std::fs::write(&path, "1,x,\n").unwrap();
+        let error = connection.execute(&format!("COPY t FROM '{}' (FORMAT csv)", path.display())).unwrap_err();
+        assert_eq!(error.sqlstate(), "58030", "{error}");
+        // Cut off.
+        let whole = std::fs::read(compressed(name, &many)).unwrap();
+        std::fs::write(&path, &whole[..whole.len() / 2]).unwrap();
+        connection.execute("TRUNCATE t").unwrap();
+        let error = connection.execute(&format!("COPY t FROM '{}' (FORMAT csv)", path.display())).unwrap_err();
+        assert_eq!(error.sqlstate(), "58030", "{error}");
+        assert_eq!(rows(&connection, "SELECT count(*) FROM t"), ["0"]);
+    }
+}

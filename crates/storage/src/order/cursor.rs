@@ -5,17 +5,8 @@ use std::collections::BTreeMap;
 use crate::error::{Error, Result};
 
 use super::part::{KeyReader, LoadedPart, Part, prefix};
-use super::picks::Picks;
+use super::picks::{Pick, Picks};
 use super::tree::LoserTree;
-
-/// A row, as the cursor names it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pick {
-    /// Index of its part, see [`Cursor::part`].
-    pub part: u32,
-    /// Offset in its container.
-    pub offset: u32,
-}
 
 /// Why [`Cursor::next`] stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -26,9 +26,9 @@ mod tree;
 #[cfg(test)]
 mod tests;
 
-pub use cursor::{Cursor, Pick, Stop};
+pub use cursor::{Cursor, Stop};
 pub use gather::Gather;
 pub use key_stream::{KeyStream, first_common_key};
 pub use part::{KeyReader, Part, PartRows};
-pub use picks::{Picks, Stretch};
+pub use picks::{Pick, Picks, Stretch};
 pub use shared_keys::{entries_in_order, first_repeated_key, first_shared_key};

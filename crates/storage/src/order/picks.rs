@@ -2,7 +2,14 @@
 
 use std::ops::Range;
 
-use super::cursor::Pick;
+/// A row, as the cursor names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pick {
+    /// Index of its part, see [`Cursor::part`].
+    pub part: u32,
+    /// Offset in its container.
+    pub offset: u32,
+}
 
 /// Rows of one part that follow one another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

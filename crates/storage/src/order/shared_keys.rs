@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use mainstem_kernels::bitmap;
 
-use super::cursor::{Cursor, Pick};
+use super::cursor::Cursor;
 use super::key_stream::{KeyStream, first_common};
+use super::picks::Pick;
 use crate::error::{Error, Result};
 use crate::ids::{KeyId, RowRef};
 use crate::main_store::{Run, RunIndex, RunSegment};

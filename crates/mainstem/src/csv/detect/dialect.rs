@@ -1,8 +1,6 @@
 //! Delimiter, quote and escape: those by which the rows of a sample look alike.
 
-use std::collections::HashMap;
-
-use super::sample::{Sample, Split, split};
+use super::sample::{Sample, Split, most_frequent, split};
 use super::{Known, NO_QUOTE};
 use crate::sql::{CsvOptions, LineEnd};
 
@@ -95,11 +93,4 @@ pub(super) fn find(sample: &Sample, known: &Known, line_end: LineEnd) -> CsvOpti
     } else {
         options
     }
-}
-
-/// The number that occurs most often among `numbers`, the largest of several.
-pub(super) fn most_frequent(numbers: impl Iterator<Item = usize>) -> Option<usize> {
-    let mut counts: HashMap<usize, usize> = HashMap::new();
-    numbers.for_each(|number| *counts.entry(number).or_default() += 1);
-    counts.into_iter().max_by_key(|(number, count)| (*count, *number)).map(|(number, _)| number)
 }

@@ -115,7 +115,7 @@ fn width(rows: &[Vec<Field>], known: &Known) -> usize {
     if known.null_padding {
         return rows.iter().map(Vec::len).max().unwrap_or(1);
     }
-    dialect::most_frequent(rows.iter().map(Vec::len)).unwrap_or(1)
+    sample::most_frequent(rows.iter().map(Vec::len)).unwrap_or(1)
 }
 
 /// What rows say of NULL and of types, the first row left out.

@@ -4,14 +4,14 @@
 //! bytes has several lines; or if its rows look like those of the first bytes when it is read from outside of quotes,
 //! and do not when it is read from inside. A piece of which that is not known says nothing.
 
+use std::collections::HashMap;
 use std::io::Read;
 
 use mainstem_storage::{Error, Result};
 
 use super::Field;
-use super::dialect::most_frequent;
-use crate::csv::parallel::ReadAt;
 use crate::csv::reader::BYTE_ORDER_MARK;
+use crate::read_at::{ReadAt, read_full};
 use crate::sql::{CsvOptions, LineEnd};
 
 /// Bytes from the start of a file.
@@ -141,9 +141,16 @@ pub(crate) fn first_line_end(bytes: &[u8], is_all: bool, quote: u8) -> Option<Li
     None
 }
 
+/// The number that occurs most often among `numbers`, the largest of several.
+pub(super) fn most_frequent(numbers: impl Iterator<Item = usize>) -> Option<usize> {
+    let mut counts: HashMap<usize, usize> = HashMap::new();
+    numbers.for_each(|number| *counts.entry(number).or_default() += 1);
+    counts.into_iter().max_by_key(|(number, count)| (*count, *number)).map(|(number, _)| number)
+}
+
 fn read(file: &dyn ReadAt, offset: u64, bytes: usize) -> Result<Vec<u8>> {
     let mut buffer = vec![0; bytes];
-    let found = crate::csv::parallel::read_full(file, &mut buffer, offset)?;
+    let found = read_full(file, &mut buffer, offset)?;
     buffer.truncate(found);
     Ok(buffer)
 }

@@ -8,8 +8,9 @@ use mainstem_storage::{Error, Result};
 
 use super::Detected;
 use super::value_type::ColumnTypes;
-use crate::csv::parallel::{ReadAt, can_be_cut};
+use crate::csv::parallel::can_be_cut;
 use crate::csv::{CsvReader, SharedRows};
+use crate::read_at::{FromPlace, ReadAt};
 
 /// Rows of a batch of a stream.
 const ROWS: usize = 8_192;
@@ -40,7 +41,7 @@ pub(crate) fn types_of_file(
             let rows = SharedRows::new((file, bytes), detected.options.clone(), (columns.clone(), none), None);
             by_threads(&rows, columns.len(), threads, check)?
         }
-        Input::File(file, _) => in_turn(Box::new(super::super::parallel::FromPlace::new(file, 0)), detected, check)?,
+        Input::File(file, _) => in_turn(Box::new(FromPlace::new(file, 0)), detected, check)?,
         Input::Stream(stream) => in_turn(stream, detected, check)?,
     };
     let types = detected.columns.iter().zip(&detected.found).zip(found);

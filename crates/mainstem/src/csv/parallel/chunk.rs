@@ -11,7 +11,8 @@ use mainstem_storage::error::sqlstate;
 use mainstem_storage::{Error, Result};
 
 use super::super::reader::BYTE_ORDER_MARK;
-use super::{Before, FileRows, ReadAt, Seen};
+use super::{Before, FileRows, Seen};
+use crate::read_at::{ReadAt, read_full};
 
 /// Bytes that are read at once: they are looked at while they are in a core's share of the caches.
 const READ_BYTES: usize = 256 << 10;
@@ -238,20 +239,6 @@ fn last_row(bytes: &[u8], marks: Marks, in_quotes: bool) -> usize {
 fn shorter() -> Error {
     let message = "it has become shorter since it was opened";
     Error::io("read", "the file", io::Error::new(io::ErrorKind::UnexpectedEof, message))
-}
-
-/// Reads as much of `buffer` at `offset` as there is.
-pub(in crate::csv) fn read_full(file: &dyn ReadAt, buffer: &mut [u8], offset: u64) -> Result<usize> {
-    let mut read = 0;
-    while let Some(rest) = buffer.get_mut(read..).filter(|rest| !rest.is_empty()) {
-        match file.read_at(rest, offset + read as u64) {
-            Ok(0) => break,
-            Ok(more) => read += more,
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            Err(e) => return Err(Error::io("read", "the file", e)),
-        }
-    }
-    Ok(read)
 }
 
 /// Appends what the file has from `offset` on: a file may have grown since it was opened.

@@ -32,8 +32,6 @@ mod stream;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -47,8 +45,8 @@ use self::spare::Spare;
 use super::CsvReader;
 use super::convert::{Conversion, Reject};
 use super::reader::ROW_BYTES_MAX;
+use crate::read_at::{ReadAt, read_full};
 use crate::sql::{CsvOptions, LineEnd};
-pub(super) use chunk::read_full;
 pub(crate) use stream::Begun;
 pub(super) use stream::Cutter;
 
@@ -66,48 +64,6 @@ const BUFFER_CHUNKS_MAX: u64 = 4;
 const THREADS_MAX: usize = 16;
 /// Rows of a batch that is read by way of texts.
 const TEXT_ROWS: usize = 8_192;
-
-/// What can be read at any place by any thread.
-pub(crate) trait ReadAt: Sync {
-    /// Reads some bytes at `offset` into `buffer`, none at the end.
-    ///
-    /// # Errors
-    /// Io.
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
-}
-
-impl ReadAt for File {
-    #[cfg(unix)]
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        std::os::unix::fs::FileExt::read_at(self, buffer, offset)
-    }
-
-    #[cfg(windows)]
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        std::os::windows::fs::FileExt::seek_read(self, buffer, offset)
-    }
-}
-
-/// A file from a place on, as a stream.
-pub(crate) struct FromPlace {
-    file: Arc<dyn ReadAt + Send + Sync>,
-    at: u64,
-}
-
-impl FromPlace {
-    /// Of `file`, from byte `at` on.
-    pub(crate) fn new(file: Arc<dyn ReadAt + Send + Sync>, at: u64) -> Self {
-        Self { file, at }
-    }
-}
-
-impl io::Read for FromPlace {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.file.read_at(buffer, self.at)?;
-        self.at += read as u64;
-        Ok(read)
-    }
-}
 
 /// A file of rows.
 pub(crate) struct FileRows<'a> {
@@ -240,7 +196,7 @@ impl<'a> FileRows<'a> {
     pub(crate) fn with_chunks_of(self, file: &dyn ReadAt, rows: u64, threads: usize, bytes: u64) -> Self {
         let mut sample = vec![0; SAMPLE_BYTES];
         // A file that cannot be read is told of by who reads it.
-        let read = chunk::read_full(file, &mut sample, 0).unwrap_or(0);
+        let read = read_full(file, &mut sample, 0).unwrap_or(0);
         sample.truncate(read);
         let share = self.bytes / (2 * threads.max(1) as u64);
         self.with_chunks_as(&sample, rows, share.min(bytes))
@@ -379,7 +335,7 @@ impl<'a> FileRows<'a> {
             Lines::Known(lines) => lines.clone(),
             Lines::Within { from, to, line } => {
                 let mut bytes = vec![0; (to - from) as usize];
-                let read = chunk::read_full(self.file, &mut bytes, *from).unwrap_or(0);
+                let read = read_full(self.file, &mut bytes, *from).unwrap_or(0);
                 bytes.truncate(read);
                 self.lines_of(&bytes, *line, rows.count)
             }

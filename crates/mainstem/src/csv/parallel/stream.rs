@@ -12,17 +12,18 @@
 //! read before the stream failed is looked at before that is told. It does not own: streams whose lines end in carriage
 //! returns, or whose quotes do not toggle ([`super::can_be_cut`]).
 
-use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Read};
 
 use mainstem_kernels::csv::{Marks, Summary, find_separators, summarise};
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::schema::Column;
+use mainstem_storage::threads::in_order;
 use mainstem_storage::{Error, Result};
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 
 use super::chunk::Chunk;
-use super::{Before, FileRows, Lines, ReadAt, Rows};
+use super::{Before, FileRows, Lines, Rows};
+use crate::read_at::ReadAt;
 use crate::sql::CsvOptions;
 
 /// Bytes that are read at once: they are counted while they are in a core's share of the caches.
@@ -245,7 +246,8 @@ impl<'a> FileRows<'a> {
     /// which says whether to go on; `threads` others find the rows.
     ///
     /// # Errors
-    /// Of the stream, of its rows (22P04, 22021 and those of types, with line and column), of `take` and `check`.
+    /// Of the stream, of its rows (22P04, 22021 and those of types, with line and column), of `take` and `check`. What
+    /// is wrong with rows is told before what stands behind them.
     pub(crate) fn read_stream<R: Read>(
         &self,
         stream: R,
@@ -260,118 +262,9 @@ impl<'a> FileRows<'a> {
         }
         let threads = threads.clamp(1, super::THREADS_MAX);
         let ahead = ((super::AHEAD_BYTES / self.chunk_bytes) as usize * threads).max(threads + 1);
-        let pieces = Pieces::default();
-        pieces.push(first);
-        std::thread::scope(|scope| {
-            let _stop = Stop { pieces: &pieces, only_at_panic: false };
-            let worker = || {
-                // A panic must not leave others waiting.
-                let _stop = Stop { pieces: &pieces, only_at_panic: true };
-                while let Some(piece) = pieces.claim() {
-                    let number = piece.number;
-                    pieces.deliver(number, piece.rows(self));
-                }
-            };
-            for number in 0..threads {
-                let started = std::thread::Builder::new().name("mainstem csv".into()).spawn_scoped(scope, worker);
-                if let Err(e) = started
-                    && number == 0
-                {
-                    return Err(Error::io("start", "a thread", e));
-                }
-            }
-            let (mut read, mut taken, mut ended) = (1, 0, Ok(true));
-            while taken < read || matches!(ended, Ok(true)) {
-                let is_full = !matches!(ended, Ok(true)) || read >= taken + ahead;
-                if let Some(done) = pieces.take(taken, is_full)? {
-                    taken += 1;
-                    done?.into_iter().try_for_each(&mut take)?;
-                } else {
-                    // What is wrong with the rows before is told first.
-                    match cutter.next(self.spare.take_chunk(), check) {
-                        Ok(Some(piece)) => {
-                            pieces.push(piece);
-                            read += 1;
-                        }
-                        Ok(None) => ended = Ok(false),
-                        Err(error) => ended = Err(error),
-                    }
-                }
-            }
-            ended.map(|_| ())
-        })
-    }
-}
-
-/// The chunks that were read, and their rows.
-#[derive(Default)]
-struct Pieces {
-    state: Mutex<State>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct State {
-    read: VecDeque<Piece>,
-    done: BTreeMap<usize, Result<Vec<Rows>>>,
-    stopped: bool,
-}
-
-impl Pieces {
-    fn push(&self, piece: Piece) {
-        self.state.lock().read.push_back(piece);
-        self.changed.notify_all();
-    }
-
-    /// The next chunk to find rows in, when there is one; none when there will be no more.
-    fn claim(&self) -> Option<Piece> {
-        let mut state = self.state.lock();
-        loop {
-            if state.stopped {
-                return None;
-            }
-            if let Some(piece) = state.read.pop_front() {
-                return Some(piece);
-            }
-            self.changed.wait(&mut state);
-        }
-    }
-
-    fn deliver(&self, number: usize, done: Result<Vec<Rows>>) {
-        self.state.lock().done.insert(number, done);
-        self.changed.notify_all();
-    }
-
-    /// The rows of chunk `number`, if they are there, or when they are.
-    fn take(&self, number: usize, waits: bool) -> Result<Option<Result<Vec<Rows>>>> {
-        let mut state = self.state.lock();
-        loop {
-            if let Some(done) = state.done.remove(&number) {
-                return Ok(Some(done));
-            }
-            if state.stopped {
-                return Err(Error::internal("a thread that reads a stream has panicked"));
-            }
-            if !waits {
-                return Ok(None);
-            }
-            self.changed.wait(&mut state);
-        }
-    }
-}
-
-/// Lets the threads end.
-struct Stop<'a> {
-    pieces: &'a Pieces,
-    only_at_panic: bool,
-}
-
-impl Drop for Stop<'_> {
-    fn drop(&mut self) {
-        if !self.only_at_panic || std::thread::panicking() {
-            self.pieces.state.lock().stopped = true;
-            self.pieces.changed.notify_all();
-        }
+        let others = std::iter::from_fn(|| cutter.next(self.spare.take_chunk(), check).transpose());
+        let pieces = std::iter::once(Ok(first)).chain(others);
+        in_order(threads, ahead, pieces, |piece| piece.rows(self), |rows| rows.into_iter().try_for_each(&mut take))
     }
 }
 

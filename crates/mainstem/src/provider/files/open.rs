@@ -55,16 +55,50 @@ impl FoundFile {
     /// Io, which names it.
     pub(super) fn stream(&self, latin1: bool, progress: Option<&Progress>) -> Result<Box<dyn Read + Send>> {
         let file = progress.cloned().unwrap_or_default().of(self.open()?);
-        let stream: Box<dyn Read + Send> = match self.compression {
-            FileCompression::None => Box::new(file),
-            FileCompression::Gzip => Box::new(flate2::read::MultiGzDecoder::new(io::BufReader::new(file))),
-            FileCompression::Zstd => {
-                let decoder = zstd::stream::read::Decoder::new(file);
-                Box::new(decoder.map_err(|e| Error::io("read", format_args!("\"{}\"", self.name()), e))?)
-            }
-        };
+        let stream = decompressed(Box::new(file), self.compression, &self.name())?;
         Ok(if latin1 { Box::new(Latin1::new(stream)) } else { stream })
     }
+}
+
+/// What the file called `name` has, of which `stream` are the bytes.
+///
+/// # Errors
+/// Io, which names it: of the decoder, before it has read a row.
+fn decompressed(
+    stream: Box<dyn Read + Send>,
+    compression: FileCompression,
+    name: &str,
+) -> Result<Box<dyn Read + Send>> {
+    Ok(match compression {
+        FileCompression::None => stream,
+        FileCompression::Gzip => Box::new(flate2::read::MultiGzDecoder::new(io::BufReader::new(stream))),
+        FileCompression::Zstd => {
+            let decoder = zstd::stream::read::Decoder::new(stream);
+            Box::new(decoder.map_err(|e| Error::io("read", format_args!("\"{name}\""), e))?)
+        }
+    })
+}
+
+/// As its name says.
+fn compression_of(path: &Path) -> FileCompression {
+    match () {
+        () if ends_in(path, "gz") => FileCompression::Gzip,
+        () if ends_in(path, "zst") || ends_in(path, "zstd") => FileCompression::Zstd,
+        () => FileCompression::None,
+    }
+}
+
+/// Whether the name of the file at `path` says that it is compressed.
+pub(crate) fn is_compressed(path: &str) -> bool {
+    compression_of(Path::new(path)) != FileCompression::None
+}
+
+/// What the file at `path` has, whose bytes are `stream`: decompressed, if its name says that it is compressed.
+///
+/// # Errors
+/// Io, which names it.
+pub(crate) fn expanded(path: &str, stream: Box<dyn Read + Send>) -> Result<Box<dyn Read + Send>> {
+    decompressed(stream, compression_of(Path::new(path)), path)
 }
 
 fn ends_in(path: &Path, extension: &str) -> bool {
@@ -126,11 +160,6 @@ fn found(path: PathBuf, compression: Option<FileCompression>) -> Result<FoundFil
             "reading \"{name}\", which is no regular file, as a table (COPY table FROM reads pipes)"
         )));
     }
-    let by_name = || match () {
-        () if ends_in(&path, "gz") => FileCompression::Gzip,
-        () if ends_in(&path, "zst") || ends_in(&path, "zstd") => FileCompression::Zstd,
-        () => FileCompression::None,
-    };
-    let compression = compression.unwrap_or_else(by_name);
+    let compression = compression.unwrap_or_else(|| compression_of(&path));
     Ok(FoundFile { bytes: metadata.len(), modified: metadata.modified().ok(), compression, path })
 }

@@ -31,7 +31,7 @@ use mainstem_storage::threads::in_order;
 use mainstem_storage::{Error, Result, limits};
 
 use super::open::FoundFile;
-use crate::csv::parallel::FromPlace;
+use crate::read_at::FromPlace;
 
 /// Bytes of a decoded value at most, besides those of its text: 16 of a number, a text's place, and validity.
 const VALUE_BYTES: u64 = 20;
@@ -63,11 +63,16 @@ impl ParquetFile {
     /// # Errors
     /// 22P04.
     pub(crate) fn with_offsets(self) -> Result<Self> {
-        let with_offsets = |field: &FieldRef| match field.data_type() {
-            ArrowType::Utf8View => Arc::new(Field::clone(field).with_data_type(ArrowType::Utf8)),
-            _ => field.clone(),
+        let is_view = |field: &FieldRef| *field.data_type() == ArrowType::Utf8View;
+        let in_file = self.schema();
+        if !in_file.fields().iter().any(is_view) {
+            return Ok(self);
+        }
+        let with_offsets = |field: &FieldRef| match is_view(field) {
+            true => Arc::new(Field::clone(field).with_data_type(ArrowType::Utf8)),
+            false => field.clone(),
         };
-        let fields: Vec<_> = self.schema().fields().iter().map(with_offsets).collect();
+        let fields: Vec<_> = in_file.fields().iter().map(with_offsets).collect();
         let options = ArrowReaderOptions::new().with_schema(Arc::new(Schema::new(fields)));
         let of_file = self.metadata.metadata().clone();
         let metadata = step(&self.path, || ArrowReaderMetadata::try_new(of_file, options))?;
@@ -133,6 +138,7 @@ impl ParquetFile {
 
 /// Bytes that the columns at the positions `columns` of a row group take when they are decoded, about, and its rows.
 fn size(group: &RowGroupMetaData, columns: &[usize]) -> (u64, u64) {
+    // Positions are those of leaves where no column in front is nested, which is good enough for an estimate.
     let of_column = |at: &usize| {
         let Some(column) = group.columns().get(*at) else { return 0 };
         // What texts of a dictionary take is told apart, if it is.

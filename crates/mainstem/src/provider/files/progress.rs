@@ -4,7 +4,7 @@ use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::csv::parallel::ReadAt;
+use crate::read_at::ReadAt;
 
 /// How far the running statement of a connection has come with the files that it reads, by COPY or in FROM: to be asked
 /// from another thread while it runs.

@@ -77,7 +77,7 @@ const POSTGRES: Layers = Layers {
 const SQL: Layers = Layers {
     src: "crates/mainstem/src/",
     ranks: &[
-        &["names", "value", "walk"],
+        &["names", "read_at", "value", "walk"],
         &["sql"],
         &["error"],
         &["csv"],
