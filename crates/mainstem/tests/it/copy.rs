@@ -649,7 +649,7 @@ fn compressed_files_are_copied_as_what_they_were() {
         let (state, message) = refused("1000000,x,\n1000001,y,2024-02-30\n", "FORMAT csv");
         assert!(state == "22008" && message.contains("line 2"), "{state} {message}");
         let (state, message) = refused("1000000,x,\n1000001,y,\n1000000,z,\n", "FORMAT csv");
-        assert!(state == "23505" && message.contains("lines 1 and 3"), "{state} {message}");
+        assert!(state == "23505" && message.contains("line 3 and line 1"), "{state} {message}");
         connection.execute("TRUNCATE t").unwrap();
         let path = compressed(name, "v;k\na;7\n\"b;c\";8\n");
         assert_eq!(connection.execute(&format!("COPY t FROM '{path}' (FORMAT csv, AUTO_DETECT)")).unwrap(), 2);
