@@ -5,7 +5,7 @@ use std::ops::Range;
 /// A row, as the cursor names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pick {
-    /// Index of its part, see [`Cursor::part`].
+    /// Index of its part, see [`super::Cursor::part`].
     pub part: u32,
     /// Offset in its container.
     pub offset: u32,
