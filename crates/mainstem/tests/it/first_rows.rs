@@ -174,19 +174,44 @@ fn rows_of_a_sort_stay_in_its_order() {
     connection.execute("CREATE TABLE c (k BIGINT, d DECIMAL(12,2), c CHAR(3))").unwrap();
     let rows = "SELECT k, k / 100.0, 'c' || k % 7 FROM generate_series(1, 200000) AS g (k)";
     connection.execute(&format!("INSERT INTO c {rows} ORDER BY k % 1000")).unwrap();
-    for (query, expected) in [
-        ("SELECT * FROM c ORDER BY k", 200_000),
-        ("SELECT DISTINCT k, c FROM c ORDER BY k", 200_000),
-        ("SELECT k, c FROM c ORDER BY k LIMIT 150000 OFFSET 10", 150_000),
-        ("SELECT k, c FROM c WHERE d > 100 ORDER BY k", 190_000),
-    ] {
-        let (mut last, mut count) = (0, 0);
-        for batch in connection.query(query).unwrap() {
-            for k in batch.unwrap().column(0).as_primitive::<Int64Type>().values() {
-                assert!(*k > last, "{query}: {k} behind {last}");
-                (last, count) = (*k, count + 1);
-            }
-        }
-        assert_eq!(count, expected, "{query}");
+    are_in_order(&connection, "SELECT * FROM c ORDER BY k", 200_000);
+    are_in_order(&connection, "SELECT DISTINCT k, c FROM c ORDER BY k", 200_000);
+    are_in_order(&connection, "SELECT k, c FROM c ORDER BY k LIMIT 150000 OFFSET 10", 150_000);
+    are_in_order(&connection, "SELECT k, c FROM c WHERE d > 100 ORDER BY k", 190_000);
+    // A subquery for one value stands above the sort, too.
+    are_in_order(&connection, "SELECT k, c FROM c WHERE d > (SELECT avg(d) FROM c) ORDER BY k", 100_000);
+}
+
+/// The same where no sort is left: a scan has the order, or a window.
+#[test]
+fn rows_of_an_order_without_a_sort_stay_in_it() {
+    let database = quiet();
+    let connection = database.connect().unwrap();
+    connection.execute("SET threads = 4").unwrap();
+    connection.execute("CREATE TABLE c (k BIGINT PRIMARY KEY, c CHAR(3), d INTEGER NOT NULL)").unwrap();
+    let rows = "SELECT k, 'c' || k % 7, k % 100 FROM generate_series(1, 60000) AS g (k)";
+    connection.execute(&format!("INSERT INTO c {rows}")).unwrap();
+    for _ in 0..3 {
+        are_in_order(&connection, "SELECT k, c FROM c ORDER BY k", 60_000);
+        are_in_order(&connection, "SELECT k, c FROM c ORDER BY k LIMIT 50000 OFFSET 100", 50_000);
+        are_in_order(&connection, "SELECT row_number() OVER (ORDER BY d, k) AS n, c FROM c ORDER BY n", 60_000);
     }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("in-order.csv");
+    connection.execute(&format!("COPY (SELECT k, c FROM c ORDER BY k) TO '{}'", path.display())).unwrap();
+    let text = std::fs::read_to_string(path).unwrap();
+    let keys = text.lines().map(|line| line.split(',').next().unwrap().parse::<i64>().unwrap());
+    assert!(keys.eq(1..=60_000), "COPY keeps the order");
+}
+
+/// Whether `query` has `rows` rows whose first column, numbers above 0, ascends.
+fn are_in_order(connection: &Connection, query: &str, rows: usize) {
+    let (mut last, mut count) = (0, 0);
+    for batch in connection.query(query).unwrap() {
+        for k in batch.unwrap().column(0).as_primitive::<Int64Type>().values() {
+            assert!(*k > last, "{query}: {k} behind {last}");
+            (last, count) = (*k, count + 1);
+        }
+    }
+    assert_eq!(count, rows, "{query}");
 }

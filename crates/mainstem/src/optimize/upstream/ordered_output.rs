@@ -4,8 +4,12 @@
 //! back as they are ready: in order if they are one batch, else in any order. No public issue is known: its own planner
 //! computes below a sort. Sorts of subqueries, whose order SQL does not promise, it drops.
 //!
-//! Comes in: a physical plan. Goes out: the same, where no projection, filter or limit between its top and a sort works
-//! with rows in any other order. It does not own: orders that scans have, or that operators need.
+//! Comes in: a physical plan. Goes out: the same, where no projection, filter or limit between its top and what has an
+//! order works with rows in any other: a sort, or an operator that needs none, as a scan in the order of its key or a
+//! window. It does not own: orders that operators need of what is below them.
+//!
+//! What has an order and stands in one partition is never a large scan: that is cut into several, and merged. So rows
+//! of a query without ORDER BY, which this cannot tell from others, lose no threads that matter.
 
 use std::sync::Arc;
 
@@ -13,13 +17,14 @@ use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
 use datafusion::physical_expr::Partitioning;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::buffer::BufferExec;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
-use datafusion::physical_plan::sorts::sort::SortExec;
-use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, replace_children_if_necessary};
 
 /// The rule; see the module.
@@ -40,28 +45,39 @@ impl PhysicalOptimizerRule for OrderedOutput {
     }
 }
 
-/// `node`, whose rows are those of a sort, as one partition in its order; `None` if there is no sort.
+/// `node` as one partition in the order of what is below it, or its own; `None` if there is no order, or several
+/// partitions have it.
 fn in_order(node: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-    if node.is::<SortPreservingMergeExec>() || node.is::<SortExec>() {
-        let is_one = node.output_partitioning().partition_count() == 1;
-        return Ok(is_one.then(|| node.clone()));
+    if node.output_ordering().is_some() && node.output_partitioning().partition_count() == 1 {
+        return Ok(Some(node.clone()));
     }
     let spreads = node
         .downcast_ref::<RepartitionExec>()
-        .map(|node| matches!(node.partitioning(), Partitioning::RoundRobinBatch(_)));
+        .is_some_and(|node| matches!(node.partitioning(), Partitioning::RoundRobinBatch(_)));
     let gathers = node.downcast_ref::<CoalescePartitionsExec>();
-    let passes = node.is::<ProjectionExec>()
-        || node.is::<FilterExec>()
-        || node.is::<GlobalLimitExec>()
-        || node.is::<LocalLimitExec>();
-    let children = node.children();
-    let ([child], true) = (children.as_slice(), passes || gathers.is_some() || spreads == Some(true)) else {
+    let mut children: Vec<_> = node.children().into_iter().cloned().collect();
+    let Some(child) = children.first_mut().filter(|_| passes(&**node) || gathers.is_some() || spreads) else {
         return Ok(None);
     };
     let Some(rows) = in_order(child)? else { return Ok(None) };
     Ok(Some(match gathers.map(|node| node.fetch()) {
         Some(Some(limit)) => Arc::new(GlobalLimitExec::new(rows, 0, Some(limit))),
-        _ if passes => replace_children_if_necessary(node.clone(), vec![rows])?,
+        None if !spreads => {
+            *child = rows;
+            replace_children_if_necessary(node.clone(), children)?
+        }
         _ => rows,
     }))
+}
+
+/// Whether rows leave `node` as its first child hands them over.
+fn passes(node: &dyn ExecutionPlan) -> bool {
+    node.is::<ProjectionExec>()
+        || node.is::<FilterExec>()
+        || node.is::<GlobalLimitExec>()
+        || node.is::<LocalLimitExec>()
+        // Its other children are the subqueries.
+        || node.is::<ScalarSubqueryExec>()
+        || node.is::<CooperativeExec>()
+        || node.is::<BufferExec>()
 }
