@@ -24,7 +24,7 @@ mod values;
 
 pub(crate) use catalog::{CATALOG, SEARCHED, StatementCatalog, StatementTables};
 pub use files::Progress;
-pub(crate) use files::{FileCache, FileTable, ParquetFile, expanded, is_compressed};
+pub(crate) use files::{FileCache, FileTable, ParquetFile, compression_of, expanded, is_compressed};
 pub(crate) use missing::{Wanted, undefined_schema, undefined_table};
 pub(crate) use names::{Names, TEMPORARY};
 pub(crate) use scan_slot::{ScanInput, ScanSlot};

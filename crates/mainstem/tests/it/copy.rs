@@ -646,6 +646,14 @@ fn compressed_files_are_copied_as_what_they_were() {
         assert_eq!(connection.execute(&format!("COPY t FROM '{path}' (FORMAT csv, HEADER match)")).unwrap(), 150_000);
         let found = rows(&connection, "SELECT count(*), count(d), sum(k), max(length(v)) FROM t");
         assert_eq!(found, ["150000|0|11249925000|11"]);
+        // What is written under such a name comes back.
+        let back = dir.path().join(format!("back-{name}")).display().to_string();
+        assert_eq!(connection.execute(&format!("COPY t TO '{back}' (FORMAT csv, HEADER)")).unwrap(), 150_000);
+        assert!(std::fs::metadata(&back).unwrap().len() * 2 < many.len() as u64, "{back} is compressed");
+        connection.execute("CREATE TABLE back (LIKE t)").unwrap();
+        assert_eq!(connection.execute(&format!("COPY back FROM '{back}' (FORMAT csv, HEADER)")).unwrap(), 150_000);
+        assert_eq!(rows(&connection, "SELECT count(*) FROM (SELECT * FROM t EXCEPT SELECT * FROM back) d"), ["0"]);
+        connection.execute("DROP TABLE back").unwrap();
         let (state, message) = refused("1000000,x,\n1000001,y,2024-02-30\n", "FORMAT csv");
         assert!(state == "22008" && message.contains("line 2"), "{state} {message}");
         let (state, message) = refused("1000000,x,\n1000001,y,\n1000000,z,\n", "FORMAT csv");

@@ -286,9 +286,18 @@ impl Merger {
         let snapshot = engine.timeline.snapshot(Base::Applied, false);
         let Some(version) = snapshot.root().tables.get(&table) else { return Ok(None) };
         let Some(choice) = choice(version, &|run| history.is_busy(run)) else { return Ok(None) };
-        let plan = MergePlan::new(version, choice, snapshot.ts())?;
+        engine.begin_merging(&choice.runs);
+        // From here on no load makes them longer, and one that has since the snapshot is seen.
+        let snapshot = engine.timeline.snapshot(Base::Applied, false);
+        let planned = match snapshot.root().tables.get(&table) {
+            Some(version) if choice.is_of(version) => MergePlan::new(version, choice.clone(), snapshot.ts()).map(Some),
+            _ => Ok(None),
+        };
+        let Some(plan) = planned.inspect_err(|_| engine.end_merging(&choice.runs))? else {
+            engine.end_merging(&choice.runs);
+            return Ok(None);
+        };
         let control = Arc::new(MergeControl::default());
-        engine.begin_merging(&plan.choice().runs);
         let number = history.begin(&version.schema.name, &plan, &control);
         Ok(Some(Claimed { number, plan, control, snapshot }))
     }

@@ -137,7 +137,9 @@ impl Engine {
         let mut lock = self.lock()?;
         self.check_writable()?;
         let (applied, present) = self.timeline.present();
-        if let Validation::Again = prepared.validate_under_lock(&present, applied, &lock.state)? {
+        if let Validation::Again =
+            prepared.validate_under_lock(&present, applied, &lock.state, |run| self.is_merging(run))?
+        {
             return Ok(None);
         }
         let ts = applied.next();

@@ -189,6 +189,32 @@ fn keys_of_a_run_that_was_extended_are_taken() {
     }
 }
 
+/// A merge that begins to read the last run, between the decision to make that longer and the lock: it is left alone.
+#[test]
+fn a_run_that_a_merge_has_claimed_meanwhile_is_not_extended() {
+    const LOAD: i64 = limits::COMMIT_ROWS_MAX as i64 + 1;
+    let table = table(1_000);
+    table.insert(0..LOAD);
+    let run = table.view().version().runs[0].id();
+    let mut txn = table.begin();
+    table.insert_in(&mut txn, LOAD..2 * LOAD);
+    let db = table.db.clone();
+    let mut done = false;
+    BEFORE_LOCK.set(Some(Box::new(move || {
+        if !std::mem::replace(&mut done, true) {
+            db.engine().begin_merging(&[run]);
+        }
+    })));
+    txn.commit().unwrap();
+    drop(BEFORE_LOCK.take());
+    let rows = |table: &Table| table.view().version().runs.iter().map(|run| run.rows() as i64).collect::<Vec<_>>();
+    assert_eq!(rows(&table), [LOAD; 2]);
+    table.db.engine().end_merging(&[run]);
+    table.insert(2 * LOAD..3 * LOAD);
+    assert_eq!(rows(&table), [LOAD, 2 * LOAD]);
+    assert_eq!(ids(&table).len() as i64, 3 * LOAD);
+}
+
 /// Containers of the table in which a commit's intents stand.
 fn intended(table: &Table) -> usize {
     let (_, root) = table.db.engine().timeline.present();

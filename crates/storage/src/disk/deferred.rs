@@ -16,6 +16,9 @@ use super::{Disk, DiskFile, DiskLock};
 use crate::error::Result;
 use crate::limits;
 
+/// Files from which on they are synced together, where the disk can do that.
+const TOGETHER_MIN: usize = 8;
+
 /// See the module.
 #[derive(Debug)]
 pub struct DeferredDisk {
@@ -43,7 +46,11 @@ impl Noted {
 
     fn sync_all(&self) -> Result<()> {
         let (files, _) = std::mem::take(&mut *self.files.lock());
-        if files.is_empty() { Ok(()) } else { self.disk.sync_files(&files) }
+        if files.len() >= TOGETHER_MIN && self.disk.sync_together()? {
+            return Ok(());
+        }
+        // One by one, and no lock around them: each passes the gate of a disk that may be closed by itself.
+        files.iter().try_for_each(|file| file.sync())
     }
 }
 
@@ -105,8 +112,8 @@ impl Disk for DeferredDisk {
         self.disk.sync_dir(dir)
     }
 
-    fn sync_files(&self, files: &[Arc<dyn DiskFile>]) -> Result<()> {
-        self.disk.sync_files(files)
+    fn sync_together(&self) -> Result<bool> {
+        self.disk.sync_together()
     }
 
     fn syncs(&self) -> u64 {

@@ -90,8 +90,8 @@ impl Disk for GuardedDisk {
         self.gate.pass(|| self.disk.sync_dir(dir))
     }
 
-    fn sync_files(&self, files: &[Arc<dyn DiskFile>]) -> Result<()> {
-        self.gate.pass(|| self.disk.sync_files(files))
+    fn sync_together(&self) -> Result<bool> {
+        self.gate.pass(|| self.disk.sync_together())
     }
 
     fn syncs(&self) -> u64 {

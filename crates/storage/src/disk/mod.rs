@@ -85,12 +85,13 @@ pub trait Disk: Send + Sync + Debug {
     /// # Errors
     /// Io or Full.
     fn sync_dir(&self, dir: &str) -> Result<()>;
-    /// Makes all bytes written so far to `files`, which are of this disk, durable, together if that takes less.
+    /// Makes all bytes written so far to any file of this disk durable; `false` if nothing is known to be durable by
+    /// it: then each file has to be synced.
     ///
     /// # Errors
-    /// Io or Full: none of them counts as durable.
-    fn sync_files(&self, files: &[Arc<dyn DiskFile>]) -> Result<()> {
-        files.iter().try_for_each(|file| file.sync())
+    /// Closed.
+    fn sync_together(&self) -> Result<bool> {
+        Ok(false)
     }
     /// How often something was made durable so far, as far as that is counted.
     fn syncs(&self) -> u64 {

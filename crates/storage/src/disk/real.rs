@@ -4,18 +4,19 @@
 //! name never leads out of the directory; the file a name stood for stays whole for those who hold it open.
 //!
 //! Many files are made durable by one call for all of their file system (syncfs), where that is known to tell of failed
-//! writes: on Linux 5.8, and no file system above another, which may not pass them on. An error is told to one caller,
-//! so that from then on each file is synced by itself, which has its own. What others have written to the file system
-//! is waited for, too.
+//! writes: on Linux 5.8, and no file system above another, which may not pass them on. An error is told to one call, of
+//! whatever file it is. So there is one call at a time, and after an error each file is synced by itself, for ever: it
+//! has its own error. What others have written to the file system is waited for, too.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::ErrorKind as Io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use parking_lot::Mutex;
 use rustix::buffer::spare_capacity;
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::{Errno, pread};
@@ -28,15 +29,20 @@ use crate::error::{Error, Result, sqlstate};
 #[derive(Debug)]
 pub struct RealDisk {
     dir: PathBuf,
-    /// The directory, open for as long as this: what fails to be written meanwhile is told through it.
-    whole: Option<File>,
-    /// Whether files are synced by themselves, however many they are.
-    one_by_one: AtomicBool,
+    /// The directory, open from the beginning: what fails to be written meanwhile is told through it. `None` where
+    /// each file is synced by itself.
+    pub(super) file_system: Mutex<Option<FileSystem>>,
     syncs: Arc<AtomicU64>,
 }
 
-/// Files from which on they are synced together.
-const TOGETHER_MIN: usize = 8;
+/// A file system, as its directory that is open.
+#[derive(Debug)]
+pub(super) struct FileSystem {
+    directory: File,
+    /// The same for what is mounted, or linked to, below it.
+    number: u64,
+    pub(super) sync: fn(&File) -> std::io::Result<()>,
+}
 
 impl RealDisk {
     /// Opens directory `dir`; makes it, and those above it, when it is not there and `create` is set.
@@ -62,8 +68,8 @@ impl RealDisk {
             }
             Err(e) => return Err(Error::io("open directory", dir.display(), e)),
         }
-        let whole = if syncs_together(dir) { File::open(dir).ok() } else { None };
-        Ok(Self { dir: dir.to_path_buf(), whole, one_by_one: AtomicBool::new(false), syncs: Arc::default() })
+        let file_system = Mutex::new(FileSystem::of(dir));
+        Ok(Self { dir: dir.to_path_buf(), file_system, syncs: Arc::default() })
     }
 
     /// The directory.
@@ -91,20 +97,11 @@ impl RealDisk {
         Ok(Arc::new(RealFile { file, path: full, end: AtomicU64::new(end), syncs: self.syncs.clone() }))
     }
 
-    /// Syncs the whole file system, if that is known to tell of what it failed to write.
-    #[cfg(target_os = "linux")]
-    fn sync_file_system(&self) -> Option<Result<()>> {
-        let whole = self.whole.as_ref().filter(|_| !self.one_by_one.load(Ordering::Acquire))?;
-        self.syncs.fetch_add(1, Ordering::Relaxed);
-        Some(rustix::fs::syncfs(whole).map_err(|e| {
-            self.one_by_one.store(true, Ordering::Release);
-            Error::io("sync the file system of", self.dir.display(), e.into())
-        }))
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    fn sync_file_system(&self) -> Option<Result<()>> {
-        None
+    /// Whether the folders of this directory are of the file system `number`, and not links to, or mounts of, others.
+    fn is_all_of(&self, number: u64) -> bool {
+        let folders =
+            fs::read_dir(&self.dir).map(|entries| entries.filter_map(|entry| fs::metadata(entry.ok()?.path()).ok()));
+        folders.is_ok_and(|mut folders| folders.all(|found| found.dev() == number))
     }
 
     /// What stands in folder `dir`, sorted, and whether it is a file; nothing when there is no such folder.
@@ -126,21 +123,37 @@ impl RealDisk {
     }
 }
 
-/// Whether a sync of the whole file system of `dir` tells of writes that have failed.
-#[cfg(target_os = "linux")]
-pub(crate) fn syncs_together(dir: &Path) -> bool {
-    // ext4, XFS, Btrfs, F2FS; tmpfs writes nothing.
-    const KNOWN: [u64; 5] = [0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010, 0x0102_1994];
-    let is_known = rustix::fs::statfs(dir).is_ok_and(|found| KNOWN.contains(&(found.f_type as u64)));
-    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map_while(|number| number.parse::<u32>().ok());
-    is_known && (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= (5, 8)
+impl FileSystem {
+    /// That of `dir`, if a sync of it tells of writes that have failed.
+    #[cfg(target_os = "linux")]
+    pub(super) fn of(dir: &Path) -> Option<Self> {
+        let directory = syncs_together(dir).then(|| File::open(dir).ok()).flatten()?;
+        let number = directory.metadata().ok()?.dev();
+        Some(Self { directory, number, sync: |directory| Ok(rustix::fs::syncfs(directory)?) })
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    pub(super) fn of(_: &Path) -> Option<Self> {
+        None
+    }
 }
 
 /// Whether a sync of the whole file system of `dir` tells of writes that have failed.
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn syncs_together(_: &Path) -> bool {
-    false
+pub(crate) fn syncs_together(dir: &Path) -> bool {
+    #[cfg(target_os = "linux")]
+    {
+        // ext4, XFS, Btrfs, F2FS; tmpfs writes nothing.
+        const KNOWN: [u64; 5] = [0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010, 0x0102_1994];
+        let is_known = rustix::fs::statfs(dir).is_ok_and(|found| KNOWN.contains(&(found.f_type as u64)));
+        let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+        let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map_while(|number| number.parse::<u32>().ok());
+        is_known && (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= (5, 8)
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = dir;
+        false
+    }
 }
 
 fn sync_directory(path: &Path) -> Result<()> {
@@ -213,13 +226,16 @@ impl Disk for RealDisk {
         sync_directory(&self.path(dir)?)
     }
 
-    fn sync_files(&self, files: &[Arc<dyn DiskFile>]) -> Result<()> {
-        if files.len() >= TOGETHER_MIN
-            && let Some(synced) = self.sync_file_system()
-        {
-            return synced;
+    fn sync_together(&self) -> Result<bool> {
+        let mut file_system = self.file_system.lock();
+        let Some(found) = &*file_system else { return Ok(false) };
+        self.syncs.fetch_add(1, Ordering::Relaxed);
+        let synced = self.is_all_of(found.number) && (found.sync)(&found.directory).is_ok();
+        if !synced {
+            // The error may be of another's file, and each of ours has its own.
+            *file_system = None;
         }
-        files.iter().try_for_each(|file| file.sync())
+        Ok(synced)
     }
 
     fn syncs(&self) -> u64 {

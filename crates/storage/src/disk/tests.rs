@@ -1,7 +1,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Disk, MemDisk, RealDisk};
+use super::{DeferredDisk, Disk, MemDisk, RealDisk};
 use crate::error::{ErrorKind, sqlstate};
 
 fn each_disk(test: impl Fn(&dyn Disk)) {
@@ -209,4 +209,36 @@ fn a_file_in_memory_is_one_row_of_bytes() {
     }
     file.append(b"again").unwrap();
     assert_eq!(disk.get("one").unwrap(), b"again");
+}
+
+/// Files of a load are made durable together until that fails: then, and from then on, each by itself.
+#[test]
+fn files_are_synced_one_by_one_where_their_file_system_cannot_be() {
+    let dir = tempfile::tempdir().unwrap();
+    let real = Arc::new(RealDisk::open(dir.path(), false).unwrap());
+    let syncs_of = |files: usize| {
+        let disk = DeferredDisk::new(real.clone());
+        for number in 0..files {
+            let file = disk.create(&number.to_string()).unwrap();
+            file.append(b"bytes").unwrap();
+            file.sync().unwrap();
+        }
+        let before = disk.syncs();
+        disk.sync_all().unwrap();
+        disk.syncs() - before
+    };
+    assert_eq!(syncs_of(7), 7, "few files");
+    if super::syncs_together(dir.path()) {
+        assert_eq!(syncs_of(8), 1);
+        let mut file_system = real.file_system.lock();
+        file_system.as_mut().unwrap().sync = |_| Err(std::io::ErrorKind::Other.into());
+        drop(file_system);
+        assert_eq!(syncs_of(8), 1 + 8, "an error says nothing of any one file");
+        assert_eq!(syncs_of(8), 8);
+        *real.file_system.lock() = super::real::FileSystem::of(dir.path());
+        assert_eq!(syncs_of(8), 1);
+        // Another file system below the directory.
+        std::os::unix::fs::symlink("/proc/self", dir.path().join("link")).unwrap();
+        assert_eq!(syncs_of(8), 1 + 8);
+    }
 }

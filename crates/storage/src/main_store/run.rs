@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 
 use crate::error::{Error, Result};
 use crate::ids::{ColumnId, ContainerId, KeyId, RunId};
+use crate::limits;
 use crate::predicate::{Predicate, Prune, ValueRange};
 use crate::row::key::KeyRange;
 use crate::schema::TableSchema;
@@ -111,8 +112,9 @@ impl Run {
     }
 
     /// Whether `load`, rows that come behind all of this run's in its order, may be a part of it, instead of a run
-    /// beside it. Both must be without key indexes, which have one order each. Segments of `segment_rows` rows may be
-    /// half full on average: fuller ones are for merges to make, which leave a run alone.
+    /// beside it. Both must be without key indexes, which have one order each. Segments of `segment_rows` rows must be
+    /// at least half full on average: small ones are for merges to join. There is a limit to segments, for each load
+    /// makes a list of them.
     #[must_use]
     pub fn may_take(&self, load: &Self, segment_rows: u32) -> bool {
         let (Some(last), Some(first)) = (self.segments.last(), load.segments.first()) else { return false };
@@ -122,8 +124,9 @@ impl Run {
             _ => false,
         };
         let segments = (self.segments.len() + load.segments.len()) as u64;
-        let is_full = segments * u64::from(segment_rows) <= 2 * (self.rows + load.rows) + 2 * u64::from(segment_rows);
-        follows && is_full && self.indexes.is_empty() && load.indexes.is_empty()
+        let are_full = segments * u64::from(segment_rows) <= 2 * (self.rows + load.rows) + 2 * u64::from(segment_rows);
+        let are_few = segments <= limits::EXTENDED_RUN_SEGMENTS_MAX;
+        follows && are_full && are_few && self.indexes.is_empty() && load.indexes.is_empty()
     }
 
     /// This run with the segments of `load` behind its own, under the same id.

@@ -58,6 +58,16 @@ pub struct MergePlan {
     dead: Option<RowSets>,
 }
 
+impl MergeChoice {
+    /// Whether `version` has all of it.
+    #[must_use]
+    pub fn is_of(&self, version: &TableVersion) -> bool {
+        let has_run = |id: &RunId| version.runs.iter().any(|run| run.id() == *id);
+        let has_delta = |id: &ContainerId| version.deltas.iter().any(|delta| delta.id() == *id);
+        self.runs.iter().all(has_run) && self.deltas.iter().all(has_delta)
+    }
+}
+
 impl MergePlan {
     /// The plan to do `choice` on `version`, the table's version at snapshot `h`.
     ///

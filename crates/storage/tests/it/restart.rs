@@ -1,6 +1,7 @@
 //! What is committed is there after a restart, and nothing else.
 
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 use mainstem_storage::database::Database;
 use mainstem_storage::disk::{Disk, MemDisk};
@@ -231,6 +232,36 @@ fn an_install_is_replayed_with_its_key_indexes_and_carried_deletes() {
             db.close().unwrap();
         }
     }
+}
+
+/// A load that is making its files durable and a close wait for each other one after the other, not for ever.
+#[test]
+fn a_close_waits_for_a_file_that_is_synced_and_refuses_the_next() {
+    const LONG: Duration = Duration::from_secs(60);
+    let disk = HeldDisk::default();
+    let db = Arc::new(Database::open_on(Arc::new(disk.clone()), options()).unwrap());
+    let t = create(&db, "t", true, 1_000);
+    let mut txn = begin(&db);
+    insert(&mut txn, t, &rows(0..5_000)).unwrap();
+    disk.hold("data/");
+    let (ended, told) = mpsc::channel();
+    let spawn = |what: &'static str, run: Box<dyn FnOnce() -> bool + Send>| {
+        let ended = ended.clone();
+        std::thread::spawn(move || ended.send((what, run())));
+    };
+    spawn("load", Box::new(move || txn.commit().is_ok()));
+    disk.wait_for_sync("data/");
+    let closed = db.clone();
+    spawn("close", Box::new(move || closed.close().is_ok()));
+    // Long enough for the close to wait for the sync.
+    assert!(told.recv_timeout(Duration::from_millis(200)).is_err(), "neither ends before the sync does");
+    disk.release("data/");
+    let mut ends: Vec<_> = (0..2).map(|_| told.recv_timeout(LONG).expect("both end")).collect();
+    ends.sort_unstable();
+    assert_eq!(ends, [("close", true), ("load", false)], "the load did not come to its record");
+    drop(db);
+    let db = Database::open_on(Arc::new(disk.live.clone()), options()).unwrap();
+    assert_eq!(contents(&db, t), rows(0..0));
 }
 
 fn log_files(disk: &MemDisk) -> Vec<String> {

@@ -120,13 +120,14 @@ impl<R: Read> Cutter<R> {
         bytes.clear();
         bytes.append(&mut self.rest);
         let mut summary = std::mem::take(&mut self.in_rest);
-        let mut wanted = self.chunk_bytes;
+        // What is left of the chunk before has no end of a row.
+        let (mut wanted, mut looked_at) = (self.chunk_bytes, bytes.len());
         let end = loop {
             self.fill(&mut bytes, wanted, &mut summary, check)?;
             if self.ended && self.failed.is_none() {
                 break bytes.len();
             }
-            if let Some(end) = end_of_rows(&bytes, self.marks, summary.quotes % 2 == 1) {
+            if let Some(end) = end_of_rows(&bytes, looked_at, self.marks, summary.quotes % 2 == 1) {
                 break end;
             }
             if self.ended {
@@ -137,6 +138,7 @@ impl<R: Read> Cutter<R> {
                 let message = format!("line {}: a row is longer than 1 GiB", self.line_feeds + 1);
                 return Err(Error::invalid(sqlstate::BAD_COPY_FORMAT, message));
             }
+            looked_at = bytes.len();
             wanted = bytes.len() + bytes.len().min(self.chunk_bytes);
         };
         self.rest.extend_from_slice(bytes.get(end..).unwrap_or_default());
@@ -190,12 +192,13 @@ impl<R: Read> Cutter<R> {
     }
 }
 
-/// Where the last row of `bytes` ends that has its end there; `bytes` begin with a row, and end in quotes or not.
-fn end_of_rows(bytes: &[u8], marks: Marks, mut in_quotes: bool) -> Option<usize> {
+/// Where the last row of `bytes` ends that has its end at `from` or behind it; `bytes` begin with a row, and end in
+/// quotes or not.
+fn end_of_rows(bytes: &[u8], from: usize, marks: Marks, mut in_quotes: bool) -> Option<usize> {
     let mut separators = Vec::new();
     let (mut end, mut step) = (bytes.len(), LOOK_BYTES);
-    while end > 0 {
-        let start = end.saturating_sub(step);
+    while end > from {
+        let start = end.saturating_sub(step).max(from);
         let part = bytes.get(start..end).unwrap_or_default();
         in_quotes ^= summarise(part, marks.quote).quotes % 2 == 1;
         separators.clear();

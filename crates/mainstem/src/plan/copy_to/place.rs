@@ -2,20 +2,27 @@
 
 use std::fs::File;
 use std::io::{self, Write};
+use std::path::Path;
 use std::sync::Arc;
 
 use datafusion::parquet::file::writer::SerializedFileWriter;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use mainstem_storage::{Error, Result};
 
 use super::super::aside::Aside;
 use super::Done;
 use super::encode::{Encoded, Encoder, written};
+use crate::provider::compression_of;
+use crate::sql::FileCompression;
 
 /// The files of a COPY.
 pub(super) struct Files {
     aside: Aside,
     /// How files of a folder end; None: it is a single file.
     extension: Option<&'static str>,
+    /// Of lines, as the name of the single file says.
+    compression: FileCompression,
     /// The one that is being written.
     open: Option<OpenFile>,
 }
@@ -26,7 +33,8 @@ impl Files {
     /// # Errors
     /// 42809 for a folder.
     pub(super) fn single(target: &str) -> Result<Self> {
-        Ok(Self { aside: Aside::of_file(target)?, extension: None, open: None })
+        let compression = compression_of(Path::new(target));
+        Ok(Self { aside: Aside::of_file(target)?, extension: None, compression, open: None })
     }
 
     /// The folder `target`, with a folder in it for each partition.
@@ -35,7 +43,7 @@ impl Files {
     /// 58P02 for a folder with something in it, 42809 for a file; Io.
     pub(super) fn folder(target: &str, parquet: bool) -> Result<Self> {
         let extension = Some(if parquet { "parquet" } else { "csv" });
-        Ok(Self { aside: Aside::of_folder(target)?, extension, open: None })
+        Ok(Self { aside: Aside::of_folder(target)?, extension, compression: FileCompression::None, open: None })
     }
 
     /// Writes what comes next.
@@ -66,7 +74,7 @@ impl Files {
     fn create(&self, encoder: &Encoder, partition: Option<Arc<str>>) -> Result<OpenFile> {
         let (Some(extension), Some(folder)) = (self.extension, &partition) else {
             let file = self.aside.file()?;
-            return OpenFile::new(file, self.aside.shown(None), partition, encoder);
+            return OpenFile::new(file, self.aside.shown(None), partition, (encoder, self.compression));
         };
         let shown = self.aside.shown(Some(folder));
         let failed = |e| Error::io("create", &shown, e);
@@ -80,7 +88,7 @@ impl Files {
                 created => break created.map_err(failed)?,
             }
         };
-        OpenFile::new(file, shown, partition, encoder)
+        OpenFile::new(file, shown, partition, (encoder, self.compression))
     }
 
     /// Makes all of it durable, and gives it its name.
@@ -109,18 +117,60 @@ struct OpenFile {
 }
 
 enum Output {
-    Lines(File),
+    Lines(Lines),
     Parquet(Box<SerializedFileWriter<File>>),
 }
 
+/// Lines, compressed or not.
+enum Lines {
+    Plain(File),
+    Gzip(Box<GzEncoder<File>>),
+    Zstd(zstd::stream::write::Encoder<'static, File>),
+}
+
+impl Lines {
+    fn new(file: File, compression: FileCompression) -> io::Result<Self> {
+        Ok(match compression {
+            FileCompression::None => Self::Plain(file),
+            FileCompression::Gzip => Self::Gzip(Box::new(GzEncoder::new(file, Compression::default()))),
+            FileCompression::Zstd => {
+                Self::Zstd(zstd::stream::write::Encoder::new(file, zstd::DEFAULT_COMPRESSION_LEVEL)?)
+            }
+        })
+    }
+
+    fn write(&mut self, lines: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Plain(file) => file.write_all(lines),
+            Self::Gzip(encoder) => encoder.write_all(lines),
+            Self::Zstd(encoder) => encoder.write_all(lines),
+        }
+    }
+
+    fn finish(self) -> io::Result<()> {
+        match self {
+            Self::Plain(_) => Ok(()),
+            Self::Gzip(encoder) => encoder.finish().map(drop),
+            Self::Zstd(encoder) => encoder.finish().map(drop),
+        }
+    }
+}
+
 impl OpenFile {
-    fn new(file: File, shown: String, partition: Option<Arc<str>>, encoder: &Encoder) -> Result<Self> {
-        let mut output = file.try_clone().map_err(|e| Error::io("open", &shown, e))?;
-        let output = match encoder.file(output.try_clone().map_err(|e| Error::io("open", &shown, e))?, &shown)? {
+    fn new(
+        file: File,
+        shown: String,
+        partition: Option<Arc<str>>,
+        (encoder, compression): (&Encoder, FileCompression),
+    ) -> Result<Self> {
+        let failed = |e| Error::io("write", &shown, e);
+        let again = || file.try_clone().map_err(|e| Error::io("open", &shown, e));
+        let output = match encoder.file(again()?, &shown)? {
             Some(parquet) => Output::Parquet(Box::new(parquet)),
             None => {
-                output.write_all(encoder.header()).map_err(|e| Error::io("write", &shown, e))?;
-                Output::Lines(output)
+                let mut lines = Lines::new(again()?, compression).map_err(failed)?;
+                lines.write(encoder.header()).map_err(failed)?;
+                Output::Lines(lines)
             }
         };
         Ok(Self { partition, output, file, shown })
@@ -129,8 +179,8 @@ impl OpenFile {
     fn write(&mut self, piece: Encoded) -> Result<()> {
         let shown = &self.shown;
         match (&mut self.output, piece) {
-            (Output::Lines(file), Encoded::Lines(lines)) => {
-                file.write_all(&lines).map_err(|e| Error::io("write", shown, e))
+            (Output::Lines(output), Encoded::Lines(lines)) => {
+                output.write(&lines).map_err(|e| Error::io("write", shown, e))
             }
             (Output::Parquet(writer), Encoded::RowGroup(columns)) => {
                 let append = || {
@@ -146,9 +196,12 @@ impl OpenFile {
 
     fn finish(self) -> Result<()> {
         let Self { output, file, shown, .. } = self;
-        if let Output::Parquet(mut writer) = output {
-            writer.finish().map_err(|e| written(&e, &shown))?;
-            writer.inner_mut().flush().map_err(|e| Error::io("write", &shown, e))?;
+        match output {
+            Output::Lines(lines) => lines.finish().map_err(|e| Error::io("write", &shown, e))?,
+            Output::Parquet(mut writer) => {
+                writer.finish().map_err(|e| written(&e, &shown))?;
+                writer.inner_mut().flush().map_err(|e| Error::io("write", &shown, e))?;
+            }
         }
         let regular = file.metadata().is_ok_and(|found| found.is_file());
         if regular { file.sync_all().map_err(|e| Error::io("fsync", &shown, e)) } else { Ok(()) }

@@ -38,7 +38,7 @@ use mainstem_storage::{Error, Result};
 
 pub(crate) use self::cache::FileCache;
 use self::open::FoundFile;
-pub(crate) use self::open::{expanded, is_compressed};
+pub(crate) use self::open::{compression_of, expanded, is_compressed};
 use self::parquet::ParquetContent;
 pub(crate) use self::parquet::ParquetFile;
 pub use self::progress::Progress;

@@ -80,7 +80,7 @@ fn decompressed(
 }
 
 /// As its name says.
-fn compression_of(path: &Path) -> FileCompression {
+pub(crate) fn compression_of(path: &Path) -> FileCompression {
     match () {
         () if ends_in(path, "gz") => FileCompression::Gzip,
         () if ends_in(path, "zst") || ends_in(path, "zstd") => FileCompression::Zstd,

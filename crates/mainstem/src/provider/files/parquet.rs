@@ -4,8 +4,9 @@
 //! groups by several threads at once, handed over in the file's order. Arrow's reader fails on damaged files in many
 //! ways, panics among them; whatever it is, it is an error about the file here, which names the file.
 //!
-//! Invariants: threads share one open file and what its end says; each reads at places of its own. Row groups that are
-//! decoded and not taken fit the memory that the caller grants, or one thread reads a batch at a time.
+//! Invariants: threads share one open file and what its end says; each reads at places of its own. What is decoded and
+//! not taken fits the memory that the caller grants, but for a batch a thread, or one thread reads a batch at a time: a
+//! row group that turns out larger than its file says is handed over as far as it fits, and read on when it is taken.
 
 use std::fmt::Display;
 use std::fs::File;
@@ -20,8 +21,9 @@ use datafusion::parquet::arrow::ProjectionMask;
 use datafusion::parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
 };
+use datafusion::parquet::basic::{Encoding, Type as PhysicalType};
 use datafusion::parquet::errors::{ParquetError, Result as ParquetResult};
-use datafusion::parquet::file::metadata::RowGroupMetaData;
+use datafusion::parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 use datafusion::parquet::file::reader::{ChunkReader, Length};
 use mainstem_postgres::types::sql_type;
 use mainstem_storage::error::sqlstate;
@@ -35,6 +37,8 @@ use crate::read_at::FromPlace;
 
 /// Bytes of a decoded value at most, besides those of its text: 16 of a number, a text's place, and validity.
 const VALUE_BYTES: u64 = 20;
+/// Bytes of texts that offsets of 32 bits tell apart, whatever stands around them.
+const OFFSETS_MAX: u64 = 1 << 30;
 /// Bytes that are read to find the head of a page.
 const HEAD_BYTES: usize = 256;
 
@@ -58,21 +62,25 @@ impl ParquetFile {
         Ok(Self { path: path.to_owned(), file, metadata })
     }
 
-    /// The same, whose texts become Utf8, offsets and bytes: as storage takes them for a load.
+    /// The same, whose texts become Utf8, offsets and bytes: as storage takes them for a load. Those of which a batch
+    /// may have more bytes than offsets tell stay as they are.
     ///
     /// # Errors
     /// 22P04.
     pub(crate) fn with_offsets(self) -> Result<Self> {
-        let is_view = |field: &FieldRef| *field.data_type() == ArrowType::Utf8View;
+        let is_small = |at: usize| {
+            let mut groups = self.metadata.metadata().row_groups().iter().map(|group| self.text_bytes(group, at));
+            groups.all(|bytes| bytes.is_some_and(|bytes| bytes < OFFSETS_MAX))
+        };
+        let with_offsets = |(at, field): (usize, &FieldRef)| match field.data_type() {
+            ArrowType::Utf8View if is_small(at) => Arc::new(Field::clone(field).with_data_type(ArrowType::Utf8)),
+            _ => field.clone(),
+        };
         let in_file = self.schema();
-        if !in_file.fields().iter().any(is_view) {
+        let fields: Vec<_> = in_file.fields().iter().enumerate().map(with_offsets).collect();
+        if fields.iter().eq(in_file.fields().iter()) {
             return Ok(self);
         }
-        let with_offsets = |field: &FieldRef| match is_view(field) {
-            true => Arc::new(Field::clone(field).with_data_type(ArrowType::Utf8)),
-            false => field.clone(),
-        };
-        let fields: Vec<_> = in_file.fields().iter().map(with_offsets).collect();
         let options = ArrowReaderOptions::new().with_schema(Arc::new(Schema::new(fields)));
         let of_file = self.metadata.metadata().clone();
         let metadata = step(&self.path, || ArrowReaderMetadata::try_new(of_file, options))?;
@@ -117,41 +125,68 @@ impl ParquetFile {
         mut take: impl FnMut(T) -> Result<()>,
     ) -> Result<()> {
         let groups = self.metadata.metadata().row_groups();
-        let (group_bytes, group_rows) = groups.iter().map(|group| size(group, columns)).max().unwrap_or_default();
+        let (group_bytes, group_rows) = groups.iter().map(|group| self.size(group, columns)).max().unwrap_or_default();
         let fit = |one: u64| usize::try_from(bytes.checked_div(one).unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
         let row_bytes = group_bytes.checked_div(group_rows).unwrap_or_default();
-        let batch_rows = fit(row_bytes).clamp(limits::BATCH_ROWS, rows_max.max(limits::BATCH_ROWS));
+        let is_known = groups.iter().all(|group| columns.iter().all(|at| self.text_bytes(group, *at).is_some()));
+        let rows_max = if is_known { rows_max.max(limits::BATCH_ROWS) } else { limits::BATCH_ROWS };
+        let batch_rows = fit(row_bytes).clamp(limits::BATCH_ROWS, rows_max);
         // One group is taken while others are read.
         let threads = threads.min(groups.len()).min(fit(group_bytes).saturating_sub(1));
         if threads <= 1 {
             let mut rows = self.read_group(columns, batch_rows, None)?;
             return rows.try_for_each(|batch| take(convert(batch?)?));
         }
+        let granted = bytes / (threads as u64 + 1);
         let of_group = |group| {
-            let rows = self.read_group(columns, batch_rows, Some(group))?;
-            rows.map(|batch| convert(batch?)).collect::<Result<Vec<T>>>()
+            let mut rows = self.read_group(columns, batch_rows, Some(group))?;
+            let (mut decoded, mut bytes) = (Vec::new(), 0);
+            while bytes <= granted {
+                let Some(batch) = rows.next().transpose()? else { return Ok((decoded, None)) };
+                bytes += batch.get_array_memory_size() as u64;
+                decoded.push(convert(batch)?);
+            }
+            Ok((decoded, Some(rows)))
         };
-        let take = |group: Vec<T>| group.into_iter().try_for_each(&mut take);
+        let take = |(decoded, rest): (Vec<T>, Option<ParquetRows>)| {
+            decoded.into_iter().try_for_each(&mut take)?;
+            rest.into_iter().flatten().try_for_each(|batch| take(convert(batch?)?))
+        };
         in_order(threads, threads, (0..groups.len()).map(Ok), of_group, take)
     }
-}
 
-/// Bytes that the columns at the positions `columns` of a row group take when they are decoded, about, and its rows.
-fn size(group: &RowGroupMetaData, columns: &[usize]) -> (u64, u64) {
-    // Positions are those of leaves where no column in front is nested, which is good enough for an estimate.
-    let of_column = |at: &usize| {
-        let Some(column) = group.columns().get(*at) else { return 0 };
-        // What texts of a dictionary take is told apart, if it is.
-        column.uncompressed_size().max(column.unencoded_byte_array_data_bytes().unwrap_or_default())
-    };
-    let encoded: i64 = columns.iter().map(of_column).sum();
-    let rows = u64::try_from(group.num_rows()).unwrap_or_default();
-    (
-        u64::try_from(encoded)
-            .unwrap_or_default()
-            .saturating_add(rows.saturating_mul(columns.len() as u64 * VALUE_BYTES)),
-        rows,
-    )
+    /// What `group` says of the column at position `at`, if it is no nested one.
+    fn of_column<'a>(&self, group: &'a RowGroupMetaData, at: usize) -> Option<&'a ColumnChunkMetaData> {
+        let schema = group.schema_descr();
+        let leaf = (at..schema.num_columns()).find(|leaf| schema.get_column_root_idx(*leaf) >= at)?;
+        (schema.get_column_root_idx(leaf) == at).then(|| group.column(leaf))
+    }
+
+    /// Bytes that the texts of the column at position `at` of `group` have at most, 0 where they are no texts; `None`
+    /// if the file does not say.
+    fn text_bytes(&self, group: &RowGroupMetaData, at: usize) -> Option<u64> {
+        let column = self.of_column(group, at)?;
+        if column.column_type() != PhysicalType::BYTE_ARRAY {
+            return Some(0);
+        }
+        // Texts of a dictionary, and those that have their beginnings of others, are longer than what stands there.
+        let is_whole =
+            |encoding| matches!(encoding, Encoding::PLAIN | Encoding::RLE | Encoding::DELTA_LENGTH_BYTE_ARRAY);
+        let whole = column.encodings().all(is_whole).then(|| column.uncompressed_size());
+        u64::try_from(column.unencoded_byte_array_data_bytes().or(whole)?).ok()
+    }
+
+    /// Bytes that the columns at the positions `columns` of a row group take when they are decoded, about, and its
+    /// rows.
+    fn size(&self, group: &RowGroupMetaData, columns: &[usize]) -> (u64, u64) {
+        let of_column = |at: &usize| {
+            let stored = self.of_column(group, *at).map_or(0, ColumnChunkMetaData::uncompressed_size);
+            u64::try_from(stored).unwrap_or_default().max(self.text_bytes(group, *at).unwrap_or_default())
+        };
+        let rows = u64::try_from(group.num_rows()).unwrap_or_default();
+        let values = rows.saturating_mul(columns.len() as u64 * VALUE_BYTES);
+        (columns.iter().map(of_column).fold(values, u64::saturating_add), rows)
+    }
 }
 
 /// A file that several threads read at once, each at places of its own.
@@ -281,3 +316,6 @@ fn step<T, E: Display>(path: &str, run: impl FnOnce() -> std::result::Result<T, 
     let what = what.lines().next().unwrap_or_default();
     Err(Error::invalid(sqlstate::BAD_COPY_FORMAT, format!("could not read \"{path}\" as a Parquet file: {what}")))
 }
+
+#[cfg(test)]
+mod tests;

@@ -320,7 +320,7 @@ impl Engine {
         self.merging.lock().retain(|run| !runs.contains(run));
     }
 
-    /// Whether a merge under way reads `run`. One may begin at any time.
+    /// Whether a merge under way reads `run`. One may begin at any time: who acts on it asks again under the lock.
     pub fn is_merging(&self, run: RunId) -> bool {
         self.merging.lock().contains(&run)
     }

@@ -498,9 +498,18 @@ impl Prepared {
     }
 
     /// Under the lock: validates against what was committed after P. `root` is the present, `state` says who wrote to
-    /// it.
-    pub fn validate_under_lock(&self, root: &Root, applied: CommitTs, state: &CommitState) -> Result<Validation> {
+    /// it. A run that `is_merging` is not extended after all.
+    pub fn validate_under_lock(
+        &self,
+        root: &Root,
+        applied: CommitTs,
+        state: &CommitState,
+        is_merging: impl Fn(RunId) -> bool,
+    ) -> Result<Validation> {
         let after = self.at.ts();
+        if self.tables.iter().filter_map(|table| table.extended.as_ref()).any(|run| is_merging(run.id())) {
+            return Ok(Validation::Again);
+        }
         let mut left = Budget::UNDER_LOCK;
         // Counting may have begun anew before P.
         for table in &self.tables {

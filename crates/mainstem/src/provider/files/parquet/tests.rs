@@ -1,0 +1,68 @@
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arrow::array::{ArrayRef, Int64Array, StringArray};
+use datafusion::parquet::arrow::ArrowWriter;
+use datafusion::parquet::file::properties::{EnabledStatistics, WriterProperties};
+
+use super::*;
+
+const GROUP_ROWS: usize = 20_000;
+const GROUPS: usize = 6;
+
+/// Texts of 500 bytes, of which there are ten, and a number; with what is known of the texts, or without.
+fn write(path: &str, statistics: EnabledStatistics) {
+    let texts: Vec<String> = (0..10).map(|n| format!("{n}").repeat(500)).collect();
+    let group = |number: usize| {
+        let rows = number * GROUP_ROWS..(number + 1) * GROUP_ROWS;
+        let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(rows.clone().map(|row| row as i64)));
+        let texts: ArrayRef = Arc::new(StringArray::from_iter_values(rows.map(|row| &texts[row % 10])));
+        RecordBatch::try_from_iter([("n", numbers), ("t", texts)]).unwrap()
+    };
+    let properties = WriterProperties::builder()
+        .set_max_row_group_row_count(Some(GROUP_ROWS))
+        .set_statistics_enabled(statistics)
+        .build();
+    let file = File::create(path).unwrap();
+    let mut writer = ArrowWriter::try_new(file, group(0).schema(), Some(properties)).unwrap();
+    (0..GROUPS).for_each(|number| writer.write(&group(number)).unwrap());
+    writer.close().unwrap();
+}
+
+/// Whether a file tells or not how long its texts are, what is decoded ahead stays within the memory granted.
+#[test]
+fn row_groups_ahead_fit_the_memory_whatever_the_file_says() {
+    const GRANTED: u64 = 8 << 20;
+    const THREADS: usize = 3;
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.parquet").display().to_string();
+    for (statistics, is_known) in [(EnabledStatistics::Chunk, true), (EnabledStatistics::None, false)] {
+        write(&path, statistics);
+        let file = ParquetFile::open(&path).unwrap();
+        let groups = file.metadata.metadata().row_groups();
+        assert_eq!(groups.len(), GROUPS);
+        assert_eq!(file.text_bytes(&groups[0], 1).is_some(), is_known);
+        assert_eq!((file.text_bytes(&groups[0], 0), file.text_bytes(&groups[0], 2)), (Some(0), None));
+        let file = file.with_offsets().unwrap();
+        let text = file.schema().field(1).data_type().clone();
+        assert_eq!(text, if is_known { ArrowType::Utf8 } else { ArrowType::Utf8View });
+        let (ahead, most, mut rows, mut batch_most) = (AtomicU64::new(0), AtomicU64::new(0), 0, 0);
+        let convert = |batch: RecordBatch| {
+            let bytes = batch.get_array_memory_size() as u64;
+            most.fetch_max(ahead.fetch_add(bytes, Ordering::SeqCst) + bytes, Ordering::SeqCst);
+            Ok((batch, bytes))
+        };
+        file.read(&[0, 1], 1_000_000, (THREADS, GRANTED), convert, |(batch, bytes)| {
+            std::thread::sleep(std::time::Duration::from_millis(2));
+            ahead.fetch_sub(bytes, Ordering::SeqCst);
+            batch_most = batch_most.max(bytes);
+            let numbers = batch.column(0).as_any().downcast_ref::<Int64Array>().unwrap();
+            assert!(numbers.values().iter().copied().eq(rows..rows + numbers.len() as i64), "in the order of the file");
+            rows += numbers.len() as i64;
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(rows as usize, GROUPS * GROUP_ROWS);
+        let most = most.into_inner();
+        assert!(most <= GRANTED + (THREADS as u64 + 1) * batch_most, "{most} with batches of {batch_most}: {is_known}");
+    }
+}
