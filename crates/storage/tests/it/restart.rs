@@ -242,14 +242,13 @@ fn a_close_waits_for_a_file_that_is_synced_and_refuses_the_next() {
     let db = Arc::new(Database::open_on(Arc::new(disk.clone()), options()).unwrap());
     let t = create(&db, "t", true, 1_000);
     let mut txn = begin(&db);
-    insert(&mut txn, t, &rows(0..5_000)).unwrap();
     disk.hold("data/");
     let (ended, told) = mpsc::channel();
     let spawn = |what: &'static str, run: Box<dyn FnOnce() -> bool + Send>| {
         let ended = ended.clone();
         std::thread::spawn(move || ended.send((what, run())));
     };
-    spawn("load", Box::new(move || txn.commit().is_ok()));
+    spawn("load", Box::new(move || insert(&mut txn, t, &rows(0..5_000)).is_ok() && txn.commit().is_ok()));
     disk.wait_for_sync("data/");
     let closed = db.clone();
     spawn("close", Box::new(move || closed.close().is_ok()));

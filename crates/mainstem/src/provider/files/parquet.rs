@@ -62,8 +62,8 @@ impl ParquetFile {
         Ok(Self { path: path.to_owned(), file, metadata })
     }
 
-    /// The same, whose texts become Utf8, offsets and bytes: as storage takes them for a load. Those of which a batch
-    /// may have more bytes than offsets tell stay as they are.
+    /// The same, whose texts become Utf8, offsets and bytes: as storage takes them for a load; Utf8View where a batch
+    /// may have more bytes than offsets tell.
     ///
     /// # Errors
     /// 22P04.
@@ -74,6 +74,7 @@ impl ParquetFile {
         };
         let with_offsets = |(at, field): (usize, &FieldRef)| match field.data_type() {
             ArrowType::Utf8View if is_small(at) => Arc::new(Field::clone(field).with_data_type(ArrowType::Utf8)),
+            ArrowType::Utf8 if !is_small(at) => Arc::new(Field::clone(field).with_data_type(ArrowType::Utf8View)),
             _ => field.clone(),
         };
         let in_file = self.schema();
