@@ -3,8 +3,9 @@
 //! Comes in: a text. Goes out: the outcomes of its statements, one after the other.
 //!
 //! 1. A text that differs from an earlier one in literals alone runs as a prepared statement with these for values.
-//! 2. A text that was seen before runs by what is kept of it. Of several statements each is a text of its own: what
-//!    is kept of it is asked for when it is its turn, for those in front of it may change what it means.
+//! 2. A text that was seen before runs by what is kept of it. Of several statements each is a text of its own, whether
+//!    their text was seen or not: what is kept of it is asked for when it is its turn, for those in front of it may
+//!    change what it means.
 //! 3. All others are parsed, all of their statements before the first one runs.
 //!
 //! Invariant: what is wrong with a statement is told as if it were parsed and planned with the text that it stands in.
@@ -93,10 +94,10 @@ impl Connection {
             return Some(Pending::Several { several, next: 0 });
         }
         if may_be_several
-            && matches!(kept, Kept::Seen)
+            && matches!(kept, Kept::New | Kept::Seen)
             && let Some(several) = Several::of(sql)
         {
-            let several = self.session.lock().keep_several(sql, several);
+            let several = self.session.lock().keep_several(sql, several, matches!(kept, Kept::Seen));
             return Some(Pending::Several { several, next: 0 });
         }
         // Semicolons may stand in its literals.
@@ -152,7 +153,7 @@ impl Connection {
     ) -> Option<Arc<Mutex<Prepared>>> {
         match kept {
             Kept::Prepared(prepared) => Some(prepared),
-            Kept::Useless | Kept::Several(_) => None,
+            Kept::New | Kept::Useless | Kept::Several(_) => None,
             Kept::Seen => {
                 let prepared = prepare(text);
                 let mut session = self.session.lock();

@@ -24,6 +24,8 @@ const TEXT_BYTES_MAX: usize = 512 << 10;
 /// What is kept of a text.
 #[derive(Clone, Debug)]
 pub(crate) enum Kept {
+    /// It was not seen before.
+    New,
     /// It was seen once: texts that never come back are not prepared.
     Seen,
     /// It is no statement for which this is of use.
@@ -85,7 +87,7 @@ impl Session {
         Some(kept)
     }
 
-    /// What is kept of `text`, which is one without its literals, as the setting `plan_cache_mode` has it.
+    /// What is kept of `text`, with its literals or without, as the setting `plan_cache_mode` has it.
     pub(crate) fn kept_generic(&mut self, text: &str) -> Kept {
         match self.settings.plan_cache_mode() {
             PlanCacheMode::ForceCustom => Kept::Useless,
@@ -93,7 +95,7 @@ impl Session {
                 PlanCacheMode::ForceGeneric => Kept::Seen,
                 _ => {
                     self.texts.put(text, Kept::Seen);
-                    Kept::Useless
+                    Kept::New
                 }
             }),
         }
@@ -109,11 +111,13 @@ impl Session {
         prepared
     }
 
-    /// Keeps `several`, the statements of `text`.
-    pub(crate) fn keep_several(&mut self, text: &str, several: Several) -> Arc<KeptSeveral> {
+    /// `several`, the statements of `text`; keeps them if they come `again`.
+    pub(crate) fn keep_several(&mut self, text: &str, several: Several, again: bool) -> Arc<KeptSeveral> {
         let memory = self.shared.storage.memory_budget().charge(MemoryKind::Plans, several.bytes());
         let kept = Arc::new(KeptSeveral { several, _memory: memory });
-        self.texts.put(text, Kept::Several(kept.clone()));
+        if again {
+            self.texts.put(text, Kept::Several(kept.clone()));
+        }
         kept
     }
 
