@@ -29,8 +29,10 @@ use crate::row::key::KeyRange;
 const UNORDERED_MAX: u32 = 32;
 /// A level has at least so many times the rows of the next.
 const FANOUT: usize = 4;
-/// Bytes of a key that are kept with its row.
-const HEAD_BYTES: usize = 16;
+/// Most words of a key, of 8 bytes, that are kept with its row: keys of five BIGINT are whole.
+const HEAD_WORDS_MAX: usize = 5;
+/// Words of a key that may be of any length.
+const HEAD_WORDS_OF_TEXTS: usize = 4;
 
 /// What is ordered of a generation by one key so far.
 #[derive(Default)]
@@ -50,29 +52,86 @@ struct Levels {
 /// Rows in key order.
 #[derive(Debug, Default)]
 struct Level {
-    /// The first bytes of each key, as a number that orders as they do.
-    heads: Vec<u128>,
+    /// Of each row.
+    head_words: usize,
+    /// The first bytes of each key, as numbers that order as they do.
+    heads: Vec<u64>,
     offsets: Vec<u32>,
 }
 
 impl Level {
-    fn push(&mut self, head: u128, offset: u32) {
-        self.heads.push(head);
+    fn with_capacity(head_words: usize, rows: usize) -> Self {
+        Self { head_words, heads: Vec::with_capacity(rows * head_words), offsets: Vec::with_capacity(rows) }
+    }
+
+    fn push(&mut self, head: &[u64], offset: u32) {
+        self.heads.extend_from_slice(head);
         self.offsets.push(offset);
+    }
+
+    fn push_key(&mut self, key: &[u8], offset: u32) {
+        let head = Head::of(key, self.head_words);
+        self.push(head.words(), offset);
+    }
+
+    fn len(&self) -> usize {
+        self.offsets.len()
+    }
+
+    /// That of the row at `at`.
+    fn head(&self, at: usize) -> &[u64] {
+        self.heads.get(at * self.head_words..(at + 1) * self.head_words).unwrap_or_default()
+    }
+
+    /// The first of `places` whose head is not `below`; those that are come first.
+    fn partition_point(&self, places: Range<usize>, below: impl Fn(&[u64]) -> bool) -> usize {
+        let (mut low, mut high) = (places.start, places.end);
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            if below(self.head(middle)) { low = middle + 1 } else { high = middle }
+        }
+        low
     }
 
     /// Places from `start` on, behind which, or at the end of which, is the first head that is not below `head`; none
     /// in front of `start` is.
-    fn near(&self, start: usize, head: u128) -> Range<usize> {
+    fn near(&self, start: usize, head: &Head) -> Range<usize> {
         let mut length = 4;
-        while self.heads.get(start + length).is_some_and(|of_key| *of_key < head) {
+        while start + length < self.len() && self.head(start + length) < head.words() {
             length *= 4;
         }
-        start..self.heads.len().min(start + length)
+        start..self.len().min(start + length)
     }
 
-    fn entry(&self, at: usize) -> Option<(u128, u32)> {
-        self.heads.get(at).copied().zip(self.offsets.get(at).copied())
+    fn entry(&self, at: usize) -> Option<(&[u64], u32)> {
+        Some((self.head(at), self.offsets.get(at).copied()?))
+    }
+
+    fn bytes(&self) -> usize {
+        size_of_val(self.heads.as_slice()) + size_of_val(self.offsets.as_slice())
+    }
+}
+
+/// The first bytes of a key.
+struct Head {
+    words: [u64; HEAD_WORDS_MAX],
+    length: usize,
+}
+
+impl Head {
+    /// `length` words of `key`; what it lacks counts as zeros.
+    fn of(key: &[u8], length: usize) -> Self {
+        let mut words = [0; HEAD_WORDS_MAX];
+        for (word, bytes) in words.iter_mut().zip(key.chunks(size_of::<u64>())).take(length) {
+            let mut whole = [0; size_of::<u64>()];
+            whole.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+            *word = u64::from_be_bytes(whole);
+        }
+        Self { words, length }
+    }
+
+    fn words(&self) -> &[u64] {
+        self.words.get(..self.length).unwrap_or_default()
     }
 }
 
@@ -108,12 +167,6 @@ impl KeyOrder {
     }
 }
 
-fn head(key: &[u8]) -> u128 {
-    let mut bytes = [0; HEAD_BYTES];
-    bytes.iter_mut().zip(key).for_each(|(to, from)| *to = *from);
-    u128::from_be_bytes(bytes)
-}
-
 impl DeltaGeneration {
     /// The rows whose key `id` is in `range`, as of now: lists in key order, no key twice, each key by the first row
     /// that has it. Later than a snapshot, too.
@@ -122,15 +175,15 @@ impl DeltaGeneration {
     /// Internal for a key that the table has not.
     pub fn key_range(&self, id: KeyId, range: &KeyRange) -> Result<Vec<OrderedRows>> {
         let index = self.index(id).ok_or_else(|| Error::internal(format!("{self:?} has no key {id}")))?;
-        let keys = OrderedKeys { delta: self, index, is_whole: is_whole(index) };
+        let keys = OrderedKeys { delta: self, index, head_words: head_words(index), is_whole: is_whole(index) };
         let rows = self.rows();
         let (levels, covered) = keys.levels(rows)?;
         let mut found = Vec::with_capacity(levels.len() + 1);
         for level in levels {
-            let first = keys.position(&level, 0..level.heads.len(), range.from())?;
+            let first = keys.position(&level, 0..level.len(), range.from())?;
             let end = match range.upto() {
                 // Mostly a range is short.
-                Some(upto) => keys.position(&level, level.near(first, head(upto)), upto)?,
+                Some(upto) => keys.position(&level, level.near(first, &Head::of(upto, level.head_words)), upto)?,
                 None => level.offsets.len(),
             };
             if first < end {
@@ -148,13 +201,19 @@ impl DeltaGeneration {
 
 /// Whether the head of a key is the whole of it.
 fn is_whole(index: &KeyIndex) -> bool {
-    index.codec().fixed_width().is_some_and(|width| width <= HEAD_BYTES)
+    index.codec().fixed_width().is_some_and(|width| width <= head_words(index) * size_of::<u64>())
+}
+
+fn head_words(index: &KeyIndex) -> usize {
+    let of_width = |width: usize| width.div_ceil(size_of::<u64>()).clamp(1, HEAD_WORDS_MAX);
+    index.codec().fixed_width().map_or(HEAD_WORDS_OF_TEXTS, of_width)
 }
 
 /// The keys of one index of a generation.
 struct OrderedKeys<'a> {
     delta: &'a DeltaGeneration,
     index: &'a KeyIndex,
+    head_words: usize,
     /// Whether the head of a key is the whole of it.
     is_whole: bool,
 }
@@ -179,8 +238,7 @@ impl OrderedKeys<'_> {
                 ordered.levels.push(Arc::new(new));
             }
             ordered.covered = rows;
-            let listed: usize = ordered.levels.iter().map(|level| level.offsets.len()).sum();
-            order.bytes.store(listed * (HEAD_BYTES + size_of::<u32>()), Memory::Relaxed);
+            order.bytes.store(ordered.levels.iter().map(|level| level.bytes()).sum(), Memory::Relaxed);
         }
         Ok((ordered.levels.clone(), ordered.covered))
     }
@@ -194,10 +252,10 @@ impl OrderedKeys<'_> {
         let columns = self.index.positions().iter().filter_map(|at| self.delta.schema().columns.get(*at));
         let arrays = columns.map(|column| self.delta.gather(column, &offsets)).collect::<Result<Vec<_>>>()?;
         let (keys, rows) = self.index.keys_of_arrays(&arrays)?;
-        let mut level = Level::default();
+        let mut level = Level::with_capacity(self.head_words, offsets.len());
         for nth in keys.sorted_permutation() {
             let offset = offsets.get(rows.row(nth) as usize).copied();
-            level.push(head(keys.get(nth as usize)), offset.ok_or_else(|| Error::internal("a key without a row"))?);
+            level.push_key(keys.get(nth as usize), offset.ok_or_else(|| Error::internal("a key without a row"))?);
         }
         Ok(level)
     }
@@ -205,7 +263,7 @@ impl OrderedKeys<'_> {
     /// As [`OrderedKeys::level_of`], of few rows, those whose key is in `wanted` or all.
     fn sorted(&self, rows: Range<u32>, wanted: Option<&KeyRange>) -> Result<Level> {
         let mut keys: Vec<(Vec<u8>, u32)> = Vec::new();
-        let mut key = Vec::with_capacity(HEAD_BYTES);
+        let mut key = Vec::with_capacity(self.head_words * size_of::<u64>());
         let blocks = &self.delta.blocks;
         for offset in rows.filter(|offset| self.index.is_first(blocks, *offset)) {
             // Nearly all rows fail here, before their keys are made.
@@ -219,21 +277,20 @@ impl OrderedKeys<'_> {
             }
         }
         keys.sort_unstable();
-        let mut level = Level::default();
-        keys.iter().for_each(|(key, offset)| level.push(head(key), *offset));
+        let mut level = Level::with_capacity(self.head_words, keys.len());
+        keys.iter().for_each(|(key, offset)| level.push_key(key, *offset));
         Ok(level)
     }
 
     fn merged(&self, left: &Level, right: &Level) -> Result<Level> {
-        let rows = left.offsets.len() + right.offsets.len();
-        let mut level = Level { heads: Vec::with_capacity(rows), offsets: Vec::with_capacity(rows) };
+        let mut level = Level::with_capacity(self.head_words, left.len() + right.len());
         let (mut l, mut r) = (0, 0);
         loop {
             let is_left = match (left.entry(l), right.entry(r)) {
                 (None, None) => return Ok(level),
                 (Some(_), None) => true,
                 (None, Some(_)) => false,
-                (Some(a), Some(b)) => match a.0.cmp(&b.0) {
+                (Some(a), Some(b)) => match a.0.cmp(b.0) {
                     Ordering::Equal if !self.is_whole => self.key(a.1)? < self.key(b.1)?,
                     order => order.is_lt(),
                 },
@@ -249,15 +306,13 @@ impl OrderedKeys<'_> {
     /// The first place in `level` whose key is not below `bound`; it is known that its head is found in `places`, or
     /// behind them.
     fn position(&self, level: &Level, places: Range<usize>, bound: &[u8]) -> Result<usize> {
-        let head = head(bound);
-        let start = places.start;
-        let heads = level.heads.get(places).unwrap_or_default();
-        let mut low = start + heads.partition_point(|of_key| *of_key < head);
+        let head = Head::of(bound, self.head_words);
+        let mut low = level.partition_point(places, |of_key| of_key < head.words());
         if self.is_whole {
             // What a bound lacks of a key's bytes counts as zeros: no key lies between.
             return Ok(low);
         }
-        let mut high = low + level.heads.get(low..).unwrap_or_default().partition_point(|of_key| *of_key == head);
+        let mut high = level.partition_point(low..level.len(), |of_key| of_key == head.words());
         while low < high {
             let middle = usize::midpoint(low, high);
             let offset = level.offsets.get(middle).copied().unwrap_or_default();
@@ -267,7 +322,7 @@ impl OrderedKeys<'_> {
     }
 
     fn key(&self, offset: u32) -> Result<Vec<u8>> {
-        let mut key = Vec::with_capacity(2 * HEAD_BYTES);
+        let mut key = Vec::with_capacity(2 * self.head_words * size_of::<u64>());
         self.delta.key_of(self.index.id(), offset, &mut key)?;
         Ok(key)
     }

@@ -37,6 +37,8 @@ pub struct RunDescription {
     pub rows: u64,
     /// Rows not deleted.
     pub live_rows: u64,
+    /// Rows that readers of ranges have stepped over because they were dead.
+    pub dead_steps: u64,
     /// Whether a merge under way reads it: another one must not.
     pub busy: bool,
 }

@@ -34,6 +34,7 @@ impl TableDescription {
                 segments: run.segments().len() as u64,
                 rows: run.rows(),
                 live_rows: run.rows().saturating_sub(dead),
+                dead_steps: run.dead_steps(),
                 busy: busy(run.id()),
             }
         };

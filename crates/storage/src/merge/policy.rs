@@ -15,7 +15,8 @@
 //! 2. Long: where neighbours break the rule, the group of up to [`limits::MERGE_FAN_IN`] neighbours merges that
 //!    rewrites the fewest rows for each run it removes; it grows by whatever its output would have to merge with at
 //!    once (section V: collapse).
-//! 3. Long: a run with many dead rows is rewritten alone. Small segments need no rule: no merge keeps one as it is
+//! 3. Long: a run with many dead rows is rewritten alone, and one with few that readers have stepped over so often that
+//!    they could have rewritten it meanwhile. Small segments need no rule: no merge keeps one as it is
 //!    (`plan`), and few are made (`job`).
 //!
 //! When flushes would let runs pile up behind a long merge, the short lane does step 2 too, before step 1, with groups
@@ -197,11 +198,14 @@ fn collapse(runs: &[RunDescription], mut group: Range<usize>, mut rows: u64, row
     group
 }
 
-/// The smallest run with many dead rows, alone.
+/// The smallest run with many dead rows, or with some that readers step over again and again, alone.
 fn dead_rows(table: &TableDescription) -> Option<MergeChoice> {
-    let many_dead =
-        |run: &&RunDescription| (run.rows - run.live_rows.min(run.rows)).saturating_mul(limits::DEAD_SHARE) > run.rows;
-    let run = table.runs.iter().filter(|run| !run.busy).filter(many_dead).min_by_key(|run| run.live_rows)?;
+    let is_wanted = |run: &&RunDescription| {
+        let dead = run.rows - run.live_rows.min(run.rows);
+        let has_many = dead.saturating_mul(limits::DEAD_SHARE) > run.rows;
+        has_many || (dead > 0 && run.dead_steps >= run.rows.max(limits::DEAD_STEPS_MIN))
+    };
+    let run = table.runs.iter().filter(|run| !run.busy).filter(is_wanted).min_by_key(|run| run.live_rows)?;
     Some(MergeChoice { deltas: Vec::new(), runs: vec![run.id], reason: MergeReason::DeadRows })
 }
 

@@ -9,6 +9,9 @@
 //! 2. Each source gives rows until it has given as many as are wanted: they are live, and the caller takes them.
 //! 3. What came of several sources is put in order by the keys of the rows, and cut to the limit.
 //!
+//! Dead rows cost a step each. They are counted, so that a merge leaves them out before readers have spent more on them
+//! than it does.
+//!
 //! For few rows: whoever asks for more than [`RangeRequest::steps_max`] gets none, and scans. So does who asks for keys
 //! of which indexes of an older format know but hashes; merges write them anew. Rows that are without the key are not
 //! found by it: [`has_all_rows`] says which ranges name rows that may be.
@@ -24,6 +27,9 @@ use crate::row::key::{KeyRange, TableKey};
 use crate::schema::TableSchema;
 use crate::version::TableView;
 use crate::write_set::OwnRows;
+
+/// Dead rows on the way to the live ones that are noted: merges leave them out if they are stepped over often.
+const NOTED_DEAD_STEPS: usize = 8;
 
 /// Which rows are asked for.
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +49,7 @@ pub struct RangeRequest<'a> {
 /// Rows in key order.
 enum Source<'a> {
     /// Of a run.
-    Segments(Vec<(&'a RunSegment, Range<u32>)>),
+    Segments(&'a Run, Vec<(&'a RunSegment, Range<u32>)>),
     /// Of a run in another order: entries of its key index.
     Entries(&'a Run, Vec<(&'a RunSegment, Range<u32>)>),
     Delta(&'a Arc<DeltaGeneration>, OrderedRows),
@@ -52,9 +58,18 @@ enum Source<'a> {
 }
 
 impl Source<'_> {
+    /// Tells of dead rows that were looked at.
+    fn note_dead_steps(&self, steps: usize) {
+        match self {
+            Self::Segments(run, _) | Self::Entries(run, _) => run.note_dead_steps(steps as u64),
+            Self::Delta(delta, _) => delta.note_dead_steps(steps as u64),
+            Self::Own(..) => {}
+        }
+    }
+
     fn len(&self) -> usize {
         match self {
-            Self::Segments(parts) | Self::Entries(_, parts) => parts.iter().map(|(_, rows)| rows.len()).sum(),
+            Self::Segments(_, parts) | Self::Entries(_, parts) => parts.iter().map(|(_, rows)| rows.len()).sum(),
             Self::Delta(_, rows) => rows.len(),
             Self::Own(_, rows) => rows.len(),
         }
@@ -96,7 +111,7 @@ pub fn rows_between<T>(
     let mut taken: Vec<(RowRef, T)> = Vec::new();
     let (mut steps, mut given_by) = (0, 0);
     for source in &sources {
-        let before = taken.len();
+        let (before, mut dead) = (taken.len(), 0);
         let enough = before.saturating_add(request.limit);
         // `None` ends the source: it has given enough, or no more may be looked at.
         each(source, request, view, &mut |row| {
@@ -105,6 +120,7 @@ pub fn rows_between<T>(
                 return Ok(false);
             }
             let live = row.filter(|row| view.is_live(*row));
+            dead += usize::from(live.is_none());
             if let Some(row) = live
                 && let Some(of_row) = take(row)?
             {
@@ -112,6 +128,9 @@ pub fn rows_between<T>(
             }
             Ok(taken.len() < enough)
         })?;
+        if dead >= NOTED_DEAD_STEPS {
+            source.note_dead_steps(dead);
+        }
         if steps > request.steps_max {
             return Ok(None);
         }
@@ -131,7 +150,7 @@ fn sources<'a>(view: &'a TableView, request: RangeRequest<'_>) -> Result<Option<
             None if !schema.is_order(schema.key_columns(request.id)) => {
                 return Err(run.without_index(schema, request.id));
             }
-            None => Source::Segments(rows_in(run, schema, request.range)?),
+            None => Source::Segments(run, rows_in(run, schema, request.range)?),
             Some(index) if index.is_by_hash() => return Ok(None),
             Some(index) => Source::Entries(run, rows_in(index.entries(), index.schema(), request.range)?),
         };
@@ -185,7 +204,7 @@ fn each(
 ) -> Result<()> {
     let backwards = request.backwards;
     match source {
-        Source::Segments(parts) => {
+        Source::Segments(_, parts) => {
             for (part, rows) in directed(parts.iter(), backwards) {
                 for offset in directed(rows.clone(), backwards) {
                     if !step(Some(RowRef::new(part.segment.id(), offset)))? {

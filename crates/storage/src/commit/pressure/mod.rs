@@ -127,21 +127,23 @@ impl Engine {
         root.tables.values().flat_map(|version| version.frozen_deltas()).for_each(|delta| delta.recount());
     }
 
-    /// Measures deltas, and freezes the largest active ones when all of them take more than their share. Returns how
-    /// many. O(deltas).
+    /// Measures deltas, and freezes the largest active ones when all of them take more than their share, and those
+    /// whose dead rows readers step over again and again. Returns how many. O(deltas).
     ///
     /// # Errors
     /// As [`Engine::freeze`].
     pub fn watch_deltas(&self) -> Result<usize> {
         self.measure_deltas();
         let active = self.filled(MemoryKind::ActiveDeltas);
-        if !active.is_over() {
-            return Ok(0);
-        }
         let (_, root) = self.timeline.present();
-        let of_rows =
-            |(table, version): (&TableId, &Arc<TableVersion>)| Some((*table, version.active_delta()?.bytes_of_rows()));
-        let tables = demand::to_freeze(active, root.tables.iter().filter_map(of_rows).collect());
+        let mut tables: Vec<_> =
+            root.tables.iter().filter(|(_, version)| is_stepped_over(version)).map(|(id, _)| *id).collect();
+        if active.is_over() {
+            let of_rows = |(table, version): (&TableId, &Arc<TableVersion>)| {
+                Some((*table, version.active_delta()?.bytes_of_rows()))
+            };
+            tables.extend(demand::to_freeze(active, root.tables.iter().filter_map(of_rows).collect()));
+        }
         for table in &tables {
             self.freeze(*table)?;
         }
@@ -150,6 +152,15 @@ impl Engine {
         }
         Ok(tables.len())
     }
+}
+
+/// Whether readers of ranges have stepped over so many dead rows of the active delta of `version` that a flush, which
+/// leaves them out, would have taken less.
+fn is_stepped_over(version: &TableVersion) -> bool {
+    version.active_delta().is_some_and(|delta| {
+        let wanted = u64::from(delta.rows()).saturating_mul(limits::DELTA_DEAD_STEPS).max(limits::DEAD_STEPS_MIN);
+        delta.dead_steps() >= wanted && delta.deletes().count_now() > 0
+    })
 }
 
 /// Frozen deltas take all the memory they may.

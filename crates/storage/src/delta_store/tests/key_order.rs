@@ -23,7 +23,7 @@ fn text(word: &str) -> Value {
 fn word() -> BoxedStrategy<Value> {
     prop_oneof![
         "[ab]{0,3}".prop_map(|word| text(&word)),
-        "[ab]{0,2}".prop_map(|word| text(&format!("the same sixteen letters {word}"))),
+        "[ab]{0,2}".prop_map(|word| text(&format!("letters, the same for all of the words: {word}"))),
         Just(text("a\0")),
         Just(text("a\u{1}")),
     ]
