@@ -16,7 +16,7 @@ use super::access::{Access, Key, Rows, Sought, Taken, Wanted, each, sought};
 use super::condition::{Condition, NeedsPlan, holds};
 use super::conflict::{assign, or_planned};
 use super::expression::Expression;
-use super::select::{Gives, Selection};
+use super::select::{Aggregate, Gives, Selection, Totals};
 use super::values::Given;
 use super::{Action, Answer, Output, Short, Values};
 use crate::plan;
@@ -200,6 +200,9 @@ impl Short {
                 Some(rows) => Answer::Rows(rows),
             });
         }
+        if selection.gives == Gives::Aggregates {
+            return self.aggregated(view, selection, rows, given, find);
+        }
         let found = each(rows, given.scope(), find, |row| {
             let Some(condition) = beside else { return Ok(Ok(Some(()))) };
             Ok(holds(Some(condition), &self.row_of(view, row)?, given).map(|holds| holds.then_some(())))
@@ -210,6 +213,38 @@ impl Short {
             _ => Value::Int(found.len() as i64),
         };
         let answer = Answer::Row(Some(vec![value]));
+        Ok(if found.is_empty() { self.without_row(answer, beside, &[], given) } else { answer })
+    }
+
+    /// What the aggregates of `selection` give of `rows`.
+    fn aggregated(
+        &self,
+        view: &TableView,
+        selection: &Selection,
+        rows: Rows<'_>,
+        given: Given<'_>,
+        find: impl Fn(&[u8]) -> Result<Option<RowRef>>,
+    ) -> Result<Answer> {
+        let (beside, aggregates) = (selection.access.beside.as_ref(), selection.aggregates.as_slice());
+        let mut totals = Totals::new(aggregates);
+        let read: Vec<usize> = match beside {
+            Some(_) => self.columns.clone(),
+            None => aggregates.iter().filter_map(Aggregate::argument).collect(),
+        };
+        let mut values = Vec::with_capacity(read.len());
+        let found = each(rows, given.scope(), find, |row| {
+            values.clear();
+            view.read_row(row, &read, &mut values)?;
+            let of_row = holds(beside, &values, given).and_then(|holds| {
+                if holds {
+                    totals.add(|at| values.get(read.iter().position(|column| *column == at)?))?;
+                }
+                Ok(holds.then_some(()))
+            });
+            Ok(of_row)
+        })?;
+        let (Some(found), Ok(values)) = (found, totals.finish()) else { return Ok(Answer::NotShort) };
+        let answer = Answer::Row(Some(values));
         Ok(if found.is_empty() { self.without_row(answer, beside, &[], given) } else { answer })
     }
 

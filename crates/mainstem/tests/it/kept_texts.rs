@@ -269,15 +269,13 @@ fn statements_of_a_text_are_kept_each() {
     assert!(connection.kept_plan_runs() - plans >= 4, "{}", connection.kept_plan_runs() - plans);
     let kept = rows(&connection, "SELECT execution FROM mainstem.plans WHERE statement LIKE '%GROUP BY g'");
     assert_eq!(kept, ["kept plan"]);
-    // So are those of texts that never come back.
-    let (short, plans) = (connection.short_statements(), connection.kept_plan_runs());
+    // So are those of texts that never come back, where they differ in literals alone.
+    let short = connection.short_statements();
     for n in 0..8 {
-        let text =
-            format!("BEGIN; UPDATE w SET n = {n} WHERE k = {}; SELECT sum(n) FROM w WHERE g > {n}; COMMIT", n % 5);
+        let text = format!("BEGIN; UPDATE w SET n = {n} WHERE k = {}; COMMIT", n % 5);
         connection.execute(&text).unwrap();
     }
     assert!(connection.short_statements() - short >= 6, "{}", connection.short_statements() - short);
-    assert!(connection.kept_plan_runs() - plans >= 5, "{}", connection.kept_plan_runs() - plans);
     // What another session makes of the table is seen by the next run.
     let second = database.connect().unwrap();
     second.execute_batch("DROP TABLE w; CREATE TABLE w (k INTEGER, n TEXT, g INTEGER)").unwrap();

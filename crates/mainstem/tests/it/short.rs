@@ -755,6 +755,13 @@ fn ranges_of_any_key_are_short() {
         "UPDATE p SET day = day + 1 WHERE a = $1 AND b > 5",
         "SELECT a, b FROM p WHERE a IN (3, $1, 1) AND b > 20 ORDER BY a DESC, b DESC LIMIT 4",
         "SELECT id FROM p WHERE day IN (DATE '2024-01-03', DATE '2024-01-02') AND id <> $1 ORDER BY day, id",
+        "SELECT sum(b), count(b), min(day), max(id), count(DISTINCT a) FROM p WHERE id BETWEEN $1 AND $1 + 30",
+        "SELECT max(id) FROM p",
+        "SELECT min(day) AS first FROM p",
+        "SELECT max(b) FROM p WHERE a = $1 AND b > 20",
+        "SELECT min(id) FROM p WHERE id > $1",
+        "SELECT count(*) FROM p AS x JOIN p AS y ON y.day = x.day WHERE x.id = $1",
+        "SELECT sum(y.b), max(x.day) FROM p AS x JOIN p AS y ON y.day = x.day WHERE x.id BETWEEN $1 AND $1 + 9",
         "DELETE FROM p WHERE a = $1 AND b < 30",
         "DELETE FROM p WHERE id >= $1 + 70 RETURNING id",
         "INSERT INTO p VALUES ($1 + 100, 'user' || $1, 7, $1, DATE '2024-02-01')",
@@ -793,6 +800,72 @@ fn ranges_of_any_key_are_short() {
     }
     let planned: Vec<_> = statements.iter().filter(|sql| !ran.contains(**sql)).collect();
     assert!(planned.is_empty(), "{planned:?}");
+}
+
+/// Aggregates of the rows of a key, of ranges and of joins by key.
+#[test]
+fn aggregates_of_few_rows_are_short() {
+    let setup = format!(
+        "{ORDERS}; {USERS}; CREATE TABLE m (g INTEGER, k INTEGER, s SMALLINT, b BIGINT, d DECIMAL(38, 2), \
+         t TIMESTAMP, x DOUBLE PRECISION, c TEXT, PRIMARY KEY (g, k)); \
+         INSERT INTO m SELECT x % 4, x, x - 10, CASE WHEN x % 3 > 0 THEN x * 1000000007 END, x * 1.25, \
+         TIMESTAMP '2024-01-01' + x * INTERVAL '1 hour', x / 3.0, 'c' || x FROM generate_series(1, 40) AS g (x); \
+         INSERT INTO m VALUES (9, 1, 1, 9223372036854775807, 999999999999999999999999999999999999.99), \
+         (9, 2, 1, 1, 1), (8, 1, NULL, NULL, NULL)"
+    );
+    let statements = [
+        "SELECT sum(s), sum(k), sum(b), sum(d) FROM m WHERE g = $1 AND k BETWEEN 1 AND 30",
+        "SELECT CAST(sum(b) AS BIGINT) AS b, sum(k)::BIGINT, count(b) AS many FROM m WHERE g = $1",
+        "SELECT CAST(sum(amount) AS BIGINT) FROM o WHERE n = 1 AND uid = $1",
+        "SELECT COUNT(*), count(m.b), Max(m.t), min(d), count(DISTINCT s) FROM m WHERE g = $1",
+        "SELECT max(k) FROM m WHERE g = $1",
+        "SELECT min(m.k) AS least FROM m WHERE g = $1 AND k > 7",
+        "SELECT max(g) FROM m WHERE g < $1",
+        "SELECT max(k), min(k) FROM m WHERE g = $1",
+        "SELECT max(k) FROM m WHERE g = $1 AND s < 9",
+        "SELECT max(k) FROM m WHERE g IN (1, $1)",
+        "SELECT sum(amount) FROM o WHERE uid = $1",
+        "SELECT max(amount) FROM o WHERE uid IN ($1, 5) AND n > 0",
+        "SELECT sum(n) FROM o WHERE uid = $1 AND n = 2",
+        "SELECT count(*) FROM u JOIN o ON o.uid = u.id WHERE u.id = $1",
+        "SELECT count(*), count(o.n), sum(o.amount) FROM u LEFT JOIN o ON o.uid = u.id AND o.n > 1 WHERE u.id = $1",
+        "SELECT count(DISTINCT u.id), max(o.amount) FROM o JOIN u ON u.id = o.n WHERE o.uid = $1 AND o.n < 3",
+    ];
+    let values = [1, 3, 7, 8, 100].map(ValueRef::BigInt);
+    let planned = "SELECT CAST(sum(amount) AS BIGINT) FROM o WHERE n = 1 AND uid = $1";
+    let short: Vec<_> = statements.into_iter().filter(|sql| *sql != planned).collect();
+    compare(&setup, "o", &short, &[&values[..], &[ValueRef::Null]].concat());
+    let [short, plans] = both(&setup);
+    for sql in [
+        planned,
+        "SELECT sum(b) FROM m WHERE g = $1",
+        "SELECT sum(d) FROM m WHERE g = $1",
+        "SELECT sum(x), avg(k), min(c) FROM m WHERE g = $1",
+        "SELECT sum(k), sum(k) FROM m WHERE g = $1",
+        "SELECT sum(k), sum(s) AS sum_3, sum(b) FROM m WHERE g = $1 AND k < 30",
+        "SELECT sum(k) AS sum, sum(s) AS sum FROM m WHERE g = $1",
+        "SELECT sum(k) AS sum, sum(s) FROM m WHERE g = $1",
+        "SELECT sum(k) AS sum_2, sum(s), sum(b) FROM m WHERE g = $1 AND k < 30",
+        "SELECT sum(nothing) FROM m WHERE g = $1",
+        "SELECT sum(c) FROM m WHERE g = $1",
+        "SELECT max(k) FROM m WHERE g = $1 GROUP BY g",
+        "SELECT max(k) FROM m WHERE g = $1 HAVING count(*) > 100",
+        "SELECT max(k) FROM m WHERE g = $1 LIMIT 0",
+        "SELECT max(k) FROM m WHERE g = $1 ORDER BY 1",
+        "SELECT DISTINCT max(k) FROM m WHERE g = $1",
+        "SELECT max(k) OVER () FROM m WHERE g = $1 AND k < 3",
+        "SELECT sum(k) FILTER (WHERE k > 3) FROM m WHERE g = $1",
+        "SELECT max(k) FROM m WHERE g = $1 FOR UPDATE",
+        "SELECT sum(1) FROM m WHERE g = $1",
+        "SELECT max(k) FROM m WHERE g = $1 AND 1 / (k - 30) > 0",
+        "SELECT count(*) FROM u JOIN o ON o.uid = u.id WHERE u.id = $1 LIMIT 0",
+        "SELECT max(n) FROM u JOIN o ON o.uid = u.id WHERE u.id = $1",
+    ] {
+        for value in values.into_iter().chain([ValueRef::BigInt(9), ValueRef::Null]) {
+            let answers = [&short, &plans].map(|connection| answer(connection, sql, &[value]));
+            assert_eq!(answers[0], answers[1], "{sql} with {value:?}");
+        }
+    }
 }
 
 /// A row with NULL in a column of a key is without it, and no range of the key has it: what may mean such rows is

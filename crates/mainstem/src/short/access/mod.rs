@@ -66,6 +66,11 @@ impl Path {
         format!("{what} of {} ({})", schema.name, names.join(", "))
     }
 
+    /// Whether it finds all rows of the table.
+    pub(super) fn is_all(&self) -> bool {
+        matches!(self, Self::Ranges(bounds) if bounds.is_all())
+    }
+
     /// As [`Expression::columns_mut`].
     pub(super) fn columns_mut(&mut self, visit: &mut dyn FnMut(&mut usize)) -> Option<()> {
         match self {

@@ -23,6 +23,7 @@ use mainstem_storage::schema::{DataType, TableSchema};
 use mainstem_storage::transaction::Transaction;
 use mainstem_storage::version::{Snapshot, TableView};
 
+use super::aggregate::{self, Aggregate, Totals};
 use super::{Gives, PlainSelect};
 use crate::short::access::{Path, Reach, Rows, Taken, Wanted, each, keys_for_ranges};
 use crate::short::condition::{Condition, NeedsPlan, holds};
@@ -33,7 +34,7 @@ use crate::short::{Action, Answer, Output, Short};
 use crate::sql::Statement;
 
 /// Most rows of the outer side, and most that are looked at on the inner side of all of them.
-const OUTER_MAX: usize = 128;
+const OUTER_MAX: usize = 512;
 const INNER_MAX: usize = 4_096;
 
 /// See the module.
@@ -53,6 +54,8 @@ pub(in crate::short) struct JoinSelection {
     left: bool,
     backwards: bool,
     limit: Option<Expression>,
+    /// What is given of the rows, if it is not they themselves.
+    aggregates: Vec<Aggregate>,
 }
 
 impl JoinSelection {
@@ -81,6 +84,7 @@ impl JoinSelection {
         let mut conditions = self.on.iter_mut().chain(&mut self.beside);
         conditions.try_for_each(|condition| condition.columns_mut(visit))?;
         output.columns.iter_mut().for_each(&mut *visit);
+        self.aggregates.iter_mut().filter_map(Aggregate::argument_mut).for_each(&mut *visit);
         output.computed.is_empty().then_some(())
     }
 
@@ -89,12 +93,21 @@ impl JoinSelection {
         self.outer_columns.len() + self.inner_columns.len()
     }
 
-    /// What is shown of a row of both.
-    fn shown(&self, output: &Output, both: &[Value], given: Given<'_>) -> Taken<Vec<Value>> {
+    /// What is shown of a row of both: nothing of one that goes into `totals`.
+    fn shown(
+        &self,
+        output: &Output,
+        both: &[Value],
+        given: Given<'_>,
+        totals: &mut Option<Totals<'_>>,
+    ) -> Taken<Vec<Value>> {
         if !holds(self.beside.as_ref(), both, given)? {
             return Ok(None);
         }
-        output.of(both, given).map(Some).ok_or(NeedsPlan)
+        match totals {
+            None => output.of(both, given).map(Some).ok_or(NeedsPlan),
+            Some(totals) => totals.add(|at| both.get(at)).map(|()| Some(Vec::new())),
+        }
     }
 }
 
@@ -112,7 +125,7 @@ pub(in crate::short) fn compile(
     parameters: &[Option<DataType>],
 ) -> Option<Short> {
     let Statement::Query(query) = statement else { return None };
-    let select = PlainSelect::of(query).filter(|select| select.gives == Gives::Rows)?;
+    let select = PlainSelect::of(query).filter(|select| select.gives != Gives::Exists)?;
     let joined = select.joined.as_ref()?;
     let [left, right] = schemas;
     let left = Side { schema: left, qualifier: select.alias.as_deref().unwrap_or(&left.name) };
@@ -182,6 +195,12 @@ fn compile_sides(
     let by_inner = Compiler { key_columns: &inner_columns, ..compiler };
     let backwards = select.backwards_behind(by_inner, &inner_path, outer.schema.columns.len())?;
     let limit = select.rows_wanted(compiler)?;
+    let (aggregates, mut output) = match select.gives {
+        Gives::Rows => (Vec::new(), compiler.output(&select.select.projection, false)?),
+        _ if limit.is_some() || !select.order.is_empty() => return None,
+        Gives::Count => (vec![Aggregate::ROWS], Output::of_one(select.name.as_deref()?, DataType::BigInt)),
+        _ => aggregate::compile(compiler, &select.select.projection)?,
+    };
     let mut join = JoinSelection {
         outer: outer_path,
         inner_table: Arc::new(PointTable::by(inner.schema, inner_key)?),
@@ -193,8 +212,8 @@ fn compile_sides(
         left,
         backwards,
         limit,
+        aggregates,
     };
-    let mut output = compiler.output(&select.select.projection, false)?;
     join.keep_what_is_read(&mut output, outer.schema.columns.len())?;
     Some(Short {
         table: Arc::new(PointTable::by(outer.schema, outer_key)?),
@@ -280,6 +299,7 @@ impl Short {
             return Ok(Answer::NotShort);
         }
         let (mut shown, mut looked_at) = (Vec::new(), 0);
+        let mut totals = (!join.aggregates.is_empty()).then(|| Totals::new(&join.aggregates));
         for outer_row in outer_rows {
             let limit = wanted.limit - shown.len();
             if limit == 0 {
@@ -296,7 +316,7 @@ impl Short {
                 Ok(match holds(join.on.as_ref(), &both, given) {
                     Ok(true) => {
                         is_matched = true;
-                        join.shown(output, &both, given)
+                        join.shown(output, &both, given, &mut totals)
                     }
                     Ok(false) => Ok(None),
                     Err(NeedsPlan) => Err(NeedsPlan),
@@ -307,7 +327,7 @@ impl Short {
             if join.left && !is_matched {
                 both.truncate(join.outer_columns.len());
                 both.resize(join.width(), Value::Null);
-                match join.shown(output, &both, given) {
+                match join.shown(output, &both, given, &mut totals) {
                     Ok(of_row) => shown.extend(of_row),
                     Err(NeedsPlan) => return Ok(Answer::NotShort),
                 }
@@ -318,6 +338,10 @@ impl Short {
         }
         let is_right =
             || [&join.on, &join.beside].iter().all(|condition| holds(condition.as_ref(), &nulls, given).is_ok());
-        Ok(if shown.is_empty() && !is_right() { Answer::NotShort } else { Answer::Rows(shown) })
+        if shown.is_empty() && !is_right() {
+            return Ok(Answer::NotShort);
+        }
+        let Some(totals) = totals else { return Ok(Answer::Rows(shown)) };
+        Ok(totals.finish().map_or(Answer::NotShort, |values| Answer::Row(Some(values))))
     }
 }

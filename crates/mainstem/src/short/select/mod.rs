@@ -1,9 +1,10 @@
 //! Which SELECTs are short, and what they give.
 //!
 //! Comes in: the tree of a query. Goes out: its one table, its condition, its order and limit, and whether it gives the
-//! rows, their number, or whether there are any ([`PlainSelect`]); or a second table whose rows are looked up for each
+//! rows, their number, aggregates of them ([`aggregate`]), or whether there are any ([`PlainSelect`]); or a second table whose rows are looked up for each
 //! row of the first ([`join`]). All else that a query may say makes it none of these.
 
+pub(super) mod aggregate;
 pub(super) mod join;
 
 use std::sync::LazyLock;
@@ -21,6 +22,7 @@ use super::planning::{Compiler, unnested};
 use super::values::{Given, is_integer};
 use super::{Action, Output};
 use crate::sql::{Lock, TableName, fold, query_of, table_name};
+pub(super) use aggregate::{Aggregate, Totals};
 pub(super) use join::JoinSelection;
 
 /// The shortest queries of so many tables. Every text that is planned is compared with one of them.
@@ -34,6 +36,8 @@ pub(super) enum Gives {
     Rows,
     /// How many there are.
     Count,
+    /// Aggregates of them.
+    Aggregates,
     /// Whether there are any.
     Exists,
 }
@@ -43,6 +47,7 @@ pub(super) enum Gives {
 pub(super) struct Selection {
     pub(super) access: Access,
     pub(super) gives: Gives,
+    pub(super) aggregates: Vec<Aggregate>,
     /// The greatest key first.
     pub(super) backwards: bool,
     pub(super) limit: Option<Expression>,
@@ -55,7 +60,7 @@ impl Selection {
     pub(super) fn wanted(&self, given: Given<'_>) -> Option<Wanted> {
         let wanted = Wanted::rows(self.limit.as_ref(), self.backwards, given)?;
         // A row that is but counted is not read.
-        let is_read = self.gives == Gives::Rows || self.access.beside.is_some();
+        let is_read = matches!(self.gives, Gives::Rows | Gives::Aggregates) || self.access.beside.is_some();
         Some(if is_read { wanted } else { Wanted { steps_max: 16 * wanted.steps_max, ..wanted } })
     }
 }
@@ -145,7 +150,11 @@ impl<'e> PlainSelect<'e> {
             },
         };
         let counted = counted(select);
-        let gives = if counted.is_some() { Gives::Count } else { Gives::Rows };
+        let gives = match () {
+            () if counted.is_some() => Gives::Count,
+            () if aggregate::has_only(select) => Gives::Aggregates,
+            () => Gives::Rows,
+        };
         Some(Self { select, table, alias, joined, order, limit, gives, name: counted })
     }
 
@@ -155,10 +164,12 @@ impl<'e> PlainSelect<'e> {
             return None;
         }
         let compiler = Compiler { qualifier: self.alias.as_deref().unwrap_or(plain.qualifier), ..plain };
-        let reach = if range { Reach::Range { all: self.limit.is_some() } } else { Reach::Keys };
+        let all = self.limit.is_some() || self.gives == Gives::Aggregates;
+        let reach = if range { Reach::Range { all } } else { Reach::Keys };
         let limit = self.rows_wanted(compiler)?;
         let access = compiler.access(self.select.selection.as_ref(), reach)?;
-        let backwards = self.backwards(compiler, &access.path)?;
+        let mut backwards = self.backwards(compiler, &access.path)?;
+        let mut aggregates = Vec::new();
         let is_single = access.key().is_some();
         let (limit, output) = match self.gives {
             Gives::Rows => {
@@ -174,15 +185,25 @@ impl<'e> PlainSelect<'e> {
             _ if locks => return None,
             Gives::Count if limit.is_some() || !self.order.is_empty() => return None,
             Gives::Count => (None, Output::of_one(self.name.as_deref()?, DataType::BigInt)),
+            Gives::Aggregates if limit.is_some() || !self.order.is_empty() => return None,
+            Gives::Aggregates => {
+                let output;
+                (aggregates, output) = aggregate::compile(compiler, &self.select.projection)?;
+                let is_last = is_last_key(compiler, &access, &aggregates);
+                if is_last.is_none() && access.path.is_all() {
+                    return None;
+                }
+                backwards = is_last.unwrap_or(false);
+                (is_last.map(|_| one()), output)
+            }
             Gives::Exists => {
                 if limit.is_some() || !self.shows_anything(compiler) {
                     return None;
                 }
-                let one = Expression { node: Node::Literal(Value::Int(1)), data_type: DataType::BigInt };
-                (Some(one), Output::of_one(self.name.as_deref()?, DataType::Boolean))
+                (Some(one()), Output::of_one(self.name.as_deref()?, DataType::Boolean))
             }
         };
-        let selection = Selection { access, gives: self.gives, backwards, limit, locks };
+        let selection = Selection { access, gives: self.gives, aggregates, backwards, limit, locks };
         Some((Action::Select(selection), output))
     }
 
@@ -258,6 +279,21 @@ impl<'e> PlainSelect<'e> {
             _ => false,
         })
     }
+}
+
+/// Whether what `aggregates` give is the last key of `access`, or the first one; `None` if it is neither. Only its row
+/// is looked at then.
+fn is_last_key(compiler: Compiler<'_>, access: &Access, aggregates: &[Aggregate]) -> Option<bool> {
+    let ([aggregate], Path::Ranges(bounds), None) = (aggregates, &access.path, &access.beside) else { return None };
+    let is_last = aggregate.is_greatest()?;
+    let id = compiler.schema.columns.get(aggregate.argument()?)?.id;
+    let varies = (0..compiler.key_columns.len()).find(|place| !bounds.is_constant(*place))?;
+    (compiler.key_columns.get(varies) == Some(&id)).then_some(is_last)
+}
+
+/// LIMIT 1.
+fn one() -> Expression {
+    Expression { node: Node::Literal(Value::Int(1)), data_type: DataType::BigInt }
 }
 
 /// Name and alias of a table, if `factor` is one.
