@@ -16,7 +16,7 @@ use super::access::{Access, Key, Rows, Sought, Taken, Wanted, each, sought};
 use super::condition::{Condition, NeedsPlan, holds};
 use super::conflict::{assign, or_planned};
 use super::expression::Expression;
-use super::select::{Aggregate, Gives, Selection, Totals};
+use super::select::{Gives, Selection};
 use super::values::Given;
 use super::{Action, Answer, Output, Short, Values};
 use crate::plan;
@@ -216,42 +216,10 @@ impl Short {
         Ok(if found.is_empty() { self.without_row(answer, beside, &[], given) } else { answer })
     }
 
-    /// What the aggregates of `selection` give of `rows`.
-    fn aggregated(
-        &self,
-        view: &TableView,
-        selection: &Selection,
-        rows: Rows<'_>,
-        given: Given<'_>,
-        find: impl Fn(&[u8]) -> Result<Option<RowRef>>,
-    ) -> Result<Answer> {
-        let (beside, aggregates) = (selection.access.beside.as_ref(), selection.aggregates.as_slice());
-        let mut totals = Totals::new(aggregates);
-        let read: Vec<usize> = match beside {
-            Some(_) => self.columns.clone(),
-            None => aggregates.iter().filter_map(Aggregate::argument).collect(),
-        };
-        let mut values = Vec::with_capacity(read.len());
-        let found = each(rows, given.scope(), find, |row| {
-            values.clear();
-            view.read_row(row, &read, &mut values)?;
-            let of_row = holds(beside, &values, given).and_then(|holds| {
-                if holds {
-                    totals.add(|at| values.get(read.iter().position(|column| *column == at)?))?;
-                }
-                Ok(holds.then_some(()))
-            });
-            Ok(of_row)
-        })?;
-        let (Some(found), Ok(values)) = (found, totals.finish()) else { return Ok(Answer::NotShort) };
-        let answer = Answer::Row(Some(values));
-        Ok(if found.is_empty() { self.without_row(answer, beside, &[], given) } else { answer })
-    }
-
     /// `answer`, which no row was evaluated for, unless a plan may have an error in its place: what is wrong with a
     /// literal or a value of a parameter is wrong whether or not there is a row. For a row of NULLs, errors that are of
     /// rows mostly do not come up.
-    fn without_row(
+    pub(super) fn without_row(
         &self,
         answer: Answer,
         beside: Option<&Condition>,

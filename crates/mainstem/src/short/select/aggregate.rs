@@ -13,13 +13,18 @@ use datafusion::sql::sqlparser::ast::{
     CastKind, DataType as AstType, DuplicateTreatment, Expr, Function as Call, FunctionArg, FunctionArgExpr,
     FunctionArguments, Select, SelectItem,
 };
+use mainstem_storage::Result;
+use mainstem_storage::ids::RowRef;
 use mainstem_storage::row::Value;
 use mainstem_storage::schema::DataType;
+use mainstem_storage::version::TableView;
 
-use super::named;
-use crate::short::Output;
-use crate::short::condition::NeedsPlan;
+use super::{Selection, named};
+use crate::short::access::{Rows, each};
+use crate::short::condition::{NeedsPlan, holds};
 use crate::short::planning::{Compiler, unnested};
+use crate::short::values::Given;
+use crate::short::{Answer, Output, Short};
 
 /// Digits that a sum of decimals has more than they.
 const SUM_DIGITS: u8 = 10;
@@ -59,11 +64,13 @@ impl<'e> Item<'e> {
     fn of(item: &'e SelectItem) -> Option<Self> {
         let (expr, alias) = named(item)?;
         let (expr, is_cast) = match unnested(expr) {
-            Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr, data_type, format: None, .. }
-                if matches!(data_type, AstType::BigInt(None) | AstType::Int8(None)) =>
-            {
-                (unnested(expr), true)
-            }
+            Expr::Cast {
+                kind: CastKind::Cast | CastKind::DoubleColon,
+                expr,
+                data_type: AstType::BigInt(None) | AstType::Int8(None),
+                format: None,
+                ..
+            } => (unnested(expr), true),
             other => (other, false),
         };
         let Expr::Function(call) = expr else { return None };
@@ -200,7 +207,10 @@ impl<'a> Totals<'a> {
     }
 
     /// Adds a row, of which `value` gives the column at a position.
-    pub(in crate::short) fn add<'v>(&mut self, value: impl Fn(usize) -> Option<&'v Value>) -> Result<(), NeedsPlan> {
+    pub(in crate::short) fn add<'v>(
+        &mut self,
+        value: impl Fn(usize) -> Option<&'v Value>,
+    ) -> std::result::Result<(), NeedsPlan> {
         for (aggregate, state) in self.aggregates.iter().zip(&mut self.states) {
             let value = match aggregate.argument {
                 Some(at) => value(at).ok_or(NeedsPlan)?,
@@ -214,7 +224,7 @@ impl<'a> Totals<'a> {
     }
 
     /// The values of the one row that they give.
-    pub(in crate::short) fn finish(self) -> Result<Vec<Value>, NeedsPlan> {
+    pub(in crate::short) fn finish(self) -> std::result::Result<Vec<Value>, NeedsPlan> {
         let value = |(aggregate, state): (&Aggregate, State)| match state {
             State::Count(count) => Ok(Value::Int(count)),
             State::Distinct(values) => Ok(Value::Int(values.len() as i64)),
@@ -234,7 +244,7 @@ impl<'a> Totals<'a> {
 
 impl State {
     /// Adds `value`, which is not NULL.
-    fn add(&mut self, value: &Value) -> Result<(), NeedsPlan> {
+    fn add(&mut self, value: &Value) -> std::result::Result<(), NeedsPlan> {
         match (self, value) {
             (Self::Count(count), _) => *count += 1,
             (Self::Distinct(values), Value::Int(value)) => _ = values.insert(*value),
@@ -258,5 +268,39 @@ impl State {
             _ => return Err(NeedsPlan),
         }
         Ok(())
+    }
+}
+
+impl Short {
+    /// What the aggregates of `selection` give of `rows`.
+    pub(in crate::short) fn aggregated(
+        &self,
+        view: &TableView,
+        selection: &Selection,
+        rows: Rows<'_>,
+        given: Given<'_>,
+        find: impl Fn(&[u8]) -> Result<Option<RowRef>>,
+    ) -> Result<Answer> {
+        let (beside, aggregates) = (selection.access.beside.as_ref(), selection.aggregates.as_slice());
+        let mut totals = Totals::new(aggregates);
+        let read: Vec<usize> = match beside {
+            Some(_) => self.columns.clone(),
+            None => aggregates.iter().filter_map(Aggregate::argument).collect(),
+        };
+        let mut values = Vec::with_capacity(read.len());
+        let found = each(rows, given.scope(), find, |row| {
+            values.clear();
+            view.read_row(row, &read, &mut values)?;
+            let of_row = holds(beside, &values, given).and_then(|holds| {
+                if holds {
+                    totals.add(|at| values.get(read.iter().position(|column| *column == at)?))?;
+                }
+                Ok(holds.then_some(()))
+            });
+            Ok(of_row)
+        })?;
+        let (Some(found), Ok(values)) = (found, totals.finish()) else { return Ok(Answer::NotShort) };
+        let answer = Answer::Row(Some(values));
+        Ok(if found.is_empty() { self.without_row(answer, beside, &[], given) } else { answer })
     }
 }

@@ -1,8 +1,9 @@
 //! Which SELECTs are short, and what they give.
 //!
 //! Comes in: the tree of a query. Goes out: its one table, its condition, its order and limit, and whether it gives the
-//! rows, their number, aggregates of them ([`aggregate`]), or whether there are any ([`PlainSelect`]); or a second table whose rows are looked up for each
-//! row of the first ([`join`]). All else that a query may say makes it none of these.
+//! rows, their number, aggregates of them ([`aggregate`]), or whether there are any ([`PlainSelect`]); or a second
+//! table whose rows are looked up for each row of the first ([`join`]). All else that a query may say makes it none of
+//! these.
 
 pub(super) mod aggregate;
 pub(super) mod join;
@@ -22,7 +23,7 @@ use super::planning::{Compiler, unnested};
 use super::values::{Given, is_integer};
 use super::{Action, Output};
 use crate::sql::{Lock, TableName, fold, query_of, table_name};
-pub(super) use aggregate::{Aggregate, Totals};
+use aggregate::Aggregate;
 pub(super) use join::JoinSelection;
 
 /// The shortest queries of so many tables. Every text that is planned is compared with one of them.
