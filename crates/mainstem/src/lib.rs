@@ -22,13 +22,13 @@
 //! | `serde_json` | `Value` of any value; arrays and objects are bound as text; [`Row`] as an object or an array |
 //!
 //! The module lines stand from the top down, each using those below: `api` takes a statement, `session` runs it in a
-//! transaction, `short` without a plan where it can; `plan` turns it into rows read and written, `exec` plans and runs
-//! queries. `analyze`, `decorrelate` and `optimize` make DataFusion's plans mean what SQL means, `provider` lets it
-//! read our tables, `csv` reads and writes files of COPY, `sql` reads statements.
+//! transaction, `point_path` without a plan where it can; `plan` turns it into rows read and written, `exec` plans and
+//! runs queries. `analyze`, `decorrelate` and `optimize` make DataFusion's plans mean what SQL means, `provider` lets
+//! it read our tables, `csv` reads and writes files of COPY, `sql` reads statements.
 
 mod api;
 mod session;
-mod short;
+mod point_path;
 mod plan;
 mod exec;
 mod optimize;

@@ -46,8 +46,6 @@ pub const NEGATIVE_OFFSET: &str = "2201X";
 pub const INVALID_REGEX: &str = "2201B";
 /// statement_too_complex
 pub const TOO_COMPLEX: &str = "54001";
-/// windowing_error
-pub const WINDOW: &str = "42P20";
 /// A rule of SQL is broken and no code of its own exists: syntax_error_or_access_rule_violation
 pub const RULE_VIOLATION: &str = "42000";
 /// datetime_field_overflow

@@ -8,8 +8,8 @@ use mainstem_storage::{Error, Result};
 use parking_lot::Mutex;
 
 use super::{Connection, QueryResult, Row, Rows, StatementOutcome};
+use crate::point_path::Answer;
 use crate::session::{Prepared, ShortOutcome};
-use crate::short::Answer;
 use crate::value::{Params, ResultColumn, ValueRef, with_bound};
 
 /// A statement that was parsed once and is run with values for its parameters `$1`, `$2`, ... any number of times. When

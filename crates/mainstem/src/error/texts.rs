@@ -165,7 +165,7 @@ pub(super) const TEXTS: &[Text] = &[
     text(Plan, &["type"], Code(sqlstate::TYPE_MISMATCH), "expr-common: type_coercion/binary.rs"),
     text(Plan, &["not supported"], NotImplemented, "sql: statement.rs"),
     text(Plan, &["unsupported"], NotImplemented, "sql: expr/value.rs"),
-    text(Plan, &["invalid window frame"], Code(state::WINDOW), "expr: window_frame.rs"),
+    text(Plan, &["invalid window frame"], Code(state::WINDOWING), "expr: window_frame.rs"),
     text(Plan, &["unique expression names"], Code(sqlstate::DUPLICATE_COLUMN), "expr: logical_plan/builder.rs"),
     text(Execution, &["more than one row"], Says(sqlstate::ROW_TWICE, MORE_ROWS), "physical-plan: scalar_subquery.rs"),
     text(Execution, &["overflow"], Code(sqlstate::OUT_OF_RANGE), "functions: string/repeat.rs"),

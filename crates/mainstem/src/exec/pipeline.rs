@@ -88,23 +88,23 @@ impl AnalyzerRule for Rule {
 const BEFORE_TYPE_COERCION: [Rule; 7] = [
     // A literal's type follows from what stands beside it: before anything asks for types.
     Rule("typed_literals", typed_literals),
-    Rule("blanks", bpchar),
+    Rule("bpchar", bpchar),
     Rule("coerced_types", coerced_types),
     // Its cells have their types.
     Rule("subqueries_in_values", subqueries_in_values),
-    Rule("frames", window_frames),
+    Rule("window_frames", window_frames),
     // Scales follow from the types of operands, and roundings from both.
     Rule("decimal_operators", decimal_operators),
-    Rule("decimal_rounding", rounded_decimals),
+    Rule("rounded_decimals", rounded_decimals),
 ];
 
 /// Rules that need both sides of an operator to have one type.
 const BEHIND_TYPE_COERCION: [Rule; 6] = [
     // IN that may be NULL, before EXISTS is made of it.
-    Rule("unknown_members", null_aware_in),
+    Rule("null_aware_in", null_aware_in),
     // Before joins of what stands in queries get conditions of the outer rows.
-    Rule("multisets", multiset_operations),
-    Rule("placed_subqueries", decorrelated),
+    Rule("multiset_operations", multiset_operations),
+    Rule("decorrelated", decorrelated),
     Rule("nullable_subqueries", nullable_subqueries),
     Rule("sql_casts", sql_casts),
     Rule("checked_arithmetic", checked_arithmetic),

@@ -1,7 +1,7 @@
 //! EXPLAIN: the plans of a statement, and how it is executed.
 //!
 //! Comes in: a statement. Goes out: DataFusion's plans, and behind them a row `execution`: `compiled` with its access
-//! paths (`crate::short`), which is what runs, whatever the plans say; `kept plan`, of the query or of the query of a
+//! paths (`crate::point_path`), which is what runs, whatever the plans say; `kept plan`, of the query or of the query of a
 //! write, made when the statement has come before, prepared or as a text, and kept; or `planned`, at each run.
 
 use std::cell::RefCell;
@@ -19,7 +19,7 @@ use super::{Outcome, Session};
 use crate::analyze::rows_without_marks;
 use crate::exec::{Environment, PlanCacheMode, Planner, Rows};
 use crate::plan;
-use crate::short::Short;
+use crate::point_path::Short;
 use crate::sql::Statement;
 
 impl Session {

@@ -22,8 +22,8 @@ use super::utility::columns;
 use super::{Outcome, Session};
 use crate::exec::{Parameters, RunCount, SharedStatement};
 use crate::plan::{self, Description};
+use crate::point_path::{Short, Unplanned};
 use crate::provider::Names;
-use crate::short::{Short, Unplanned};
 use crate::sql::{PreparedStatement, SettingStatement, Statement, TableName, Template, state};
 use crate::value::{ResultColumn, ValueRef, only_row};
 

@@ -1,4 +1,4 @@
-//! Short statements in a session: when a statement runs without a plan (`crate::short`).
+//! Short statements in a session: when a statement runs without a plan (`crate::point_path`).
 //!
 //! 1. A prepared statement is compiled once for each version of the schema; most are not short, and it is remembered
 //!    that they are not.
@@ -23,7 +23,7 @@ use super::prepared::{Compiled, Prepared, schemas_of};
 use super::{Current, Outcome, Session};
 use crate::exec::{Environment, PlannedExpression, Rows};
 use crate::plan::{self, Written};
-use crate::short::{Answer, Planning, Short, Unplanned};
+use crate::point_path::{Answer, Planning, Short, Unplanned};
 use crate::sql::Statement;
 use crate::value::{ResultColumn, ValueRef};
 

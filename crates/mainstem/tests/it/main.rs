@@ -29,7 +29,7 @@ mod prepared;
 mod printing;
 mod refusals;
 mod sessions;
-mod short;
+mod point_path;
 mod settings;
 mod slt;
 mod stage;

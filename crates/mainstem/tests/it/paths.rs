@@ -483,7 +483,7 @@ impl Maker {
         }
         let kind = self.below(11);
         // What is planned after numbers were drawn draws again, so that the tables would differ: no upserts and errors
-        // of evaluation where numbers are drawn. Those are in `short`.
+        // of evaluation where numbers are drawn. Those are in `point_path`.
         match if self.table.columns[0].identity && matches!(kind, 3..=5) { 0 } else { kind } {
             0..=2 => {
                 let insert = self.insert();

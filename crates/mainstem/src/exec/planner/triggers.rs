@@ -30,10 +30,10 @@ const ALL: Kinds = Kinds::MAX;
 const TRIGGERS: &[(&str, Kinds)] = &[
     // Ours, in the analyzer.
     ("subqueries_in_values", SUBQUERY),
-    ("frames", WINDOW),
-    ("unknown_members", SUBQUERY),
-    ("multisets", JOIN),
-    ("placed_subqueries", SUBQUERY),
+    ("window_frames", WINDOW),
+    ("null_aware_in", SUBQUERY),
+    ("multiset_operations", JOIN),
+    ("decorrelated", SUBQUERY),
     ("nullable_subqueries", SUBQUERY),
     // DataFusion's, in the optimizer.
     ("rewrite_set_comparison", SUBQUERY),

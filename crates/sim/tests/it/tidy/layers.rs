@@ -87,7 +87,7 @@ const SQL: Layers = Layers {
         &["decorrelate"],
         &["exec"],
         &["plan"],
-        &["short"],
+        &["point_path"],
         &["session"],
         &["api"],
         &["lib"],

@@ -11,13 +11,13 @@ use mainstem_storage::row::key::KeyRange;
 use mainstem_storage::version::TableView;
 
 use super::{Key, Path, STEPS_MAX};
-use crate::short::condition::NeedsPlan;
-use crate::short::expression::Expression;
-use crate::short::values::{Given, Scope};
+use crate::point_path::condition::NeedsPlan;
+use crate::point_path::expression::Expression;
+use crate::point_path::values::{Given, Scope};
 
 impl Path {
     /// Whether all of its values in `scope` are such as a plan would have.
-    pub(in crate::short) fn is_right(&self, scope: Scope<'_>) -> bool {
+    pub(in crate::point_path) fn is_right(&self, scope: Scope<'_>) -> bool {
         match self {
             Self::Keys(keys) => keys.iter().flatten().all(|part| part.evaluate(scope).is_some()),
             Self::Ranges(bounds) => bounds.is_right(scope),
@@ -26,10 +26,10 @@ impl Path {
 }
 
 /// What becomes of a row: something, or nothing because a condition is not fulfilled.
-pub(in crate::short) type Taken<T> = std::result::Result<Option<T>, NeedsPlan>;
+pub(in crate::point_path) type Taken<T> = std::result::Result<Option<T>, NeedsPlan>;
 
 /// The encoded key.
-pub(in crate::short) enum Sought {
+pub(in crate::point_path) enum Sought {
     Key(Vec<u8>),
     /// A part of it is NULL: no row has it.
     Nothing,
@@ -39,26 +39,26 @@ pub(in crate::short) enum Sought {
 
 /// Which rows of a view are asked for.
 #[derive(Clone, Copy)]
-pub(in crate::short) struct Rows<'a> {
-    pub(in crate::short) table: &'a PointTable,
-    pub(in crate::short) view: &'a TableView,
-    pub(in crate::short) path: &'a Path,
-    pub(in crate::short) wanted: Wanted,
+pub(in crate::point_path) struct Rows<'a> {
+    pub(in crate::point_path) table: &'a PointTable,
+    pub(in crate::point_path) view: &'a TableView,
+    pub(in crate::point_path) path: &'a Path,
+    pub(in crate::point_path) wanted: Wanted,
 }
 
 /// How many rows of an access path, and from which end.
 #[derive(Clone, Copy)]
-pub(in crate::short) struct Wanted {
-    pub(in crate::short) backwards: bool,
-    pub(in crate::short) limit: usize,
-    pub(in crate::short) steps_max: usize,
+pub(in crate::point_path) struct Wanted {
+    pub(in crate::point_path) backwards: bool,
+    pub(in crate::point_path) limit: usize,
+    pub(in crate::point_path) steps_max: usize,
 }
 
 impl Wanted {
-    pub(in crate::short) const ALL: Self = Self { backwards: false, limit: usize::MAX, steps_max: STEPS_MAX };
+    pub(in crate::point_path) const ALL: Self = Self { backwards: false, limit: usize::MAX, steps_max: STEPS_MAX };
 
     /// As many as LIMIT says, from the end that ORDER BY says; `None` where only a plan knows.
-    pub(in crate::short) fn rows(limit: Option<&Expression>, backwards: bool, given: Given<'_>) -> Option<Self> {
+    pub(in crate::point_path) fn rows(limit: Option<&Expression>, backwards: bool, given: Given<'_>) -> Option<Self> {
         let limit = match limit.map(|limit| limit.evaluate(given.scope())) {
             None => usize::MAX,
             Some(rows) => match rows? {
@@ -75,7 +75,7 @@ impl Wanted {
 ///
 /// # Errors
 /// Those of encoding it.
-pub(in crate::short) fn sought(table: &PointTable, key: &Key, scope: Scope<'_>) -> Result<Sought> {
+pub(in crate::point_path) fn sought(table: &PointTable, key: &Key, scope: Scope<'_>) -> Result<Sought> {
     let mut values = Vec::with_capacity(key.len());
     for part in key {
         match part.evaluate(scope) {
@@ -92,7 +92,7 @@ pub(in crate::short) fn sought(table: &PointTable, key: &Key, scope: Scope<'_>) 
 }
 
 /// What `take` makes of `rows`, those that it takes; `None` where only a plan knows.
-pub(in crate::short) fn each<T>(
+pub(in crate::point_path) fn each<T>(
     rows: Rows<'_>,
     scope: Scope<'_>,
     find: impl Fn(&[u8]) -> Result<Option<RowRef>>,

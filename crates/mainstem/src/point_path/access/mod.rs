@@ -11,7 +11,7 @@
 //!
 //! In a join, columns of the outer row count as values where the inner side is looked for.
 //!
-//! It does not own: which of several keys is looked at (the first of `short::compile`).
+//! It does not own: which of several keys is looked at (the first of `point_path::compile`).
 
 mod find;
 mod range;

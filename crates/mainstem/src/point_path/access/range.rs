@@ -13,15 +13,15 @@ use mainstem_storage::row::key::KeyRange;
 use mainstem_storage::schema::DataType;
 
 use super::{Compiler, Equation, KEYS_MAX};
-use crate::short::expression::{Expression, Node};
-use crate::short::values::{Scope, is_integer};
+use crate::point_path::expression::{Expression, Node};
+use crate::point_path::values::{Scope, is_integer};
 
 /// Most rows that are looked at one by one: a scan of so many takes no longer.
 pub(super) const STEPS_MAX: usize = 1_024;
 
 /// See the module.
 #[derive(Debug)]
-pub(in crate::short) struct KeyBounds {
+pub(in crate::point_path) struct KeyBounds {
     equal: Vec<Expression>,
     /// The place in `equal` of a column that may have one of several values, and those.
     list: Option<(usize, Vec<Expression>)>,
@@ -48,7 +48,7 @@ impl KeyBounds {
     }
 
     /// Whether the column of the key at `place` has one value in all of its rows.
-    pub(in crate::short) fn is_constant(&self, place: usize) -> bool {
+    pub(in crate::point_path) fn is_constant(&self, place: usize) -> bool {
         place < self.equal.len() && self.list.as_ref().is_none_or(|(listed, _)| *listed != place)
     }
 

@@ -20,11 +20,11 @@ use mainstem_storage::schema::DataType;
 use mainstem_storage::version::TableView;
 
 use super::{Selection, named};
-use crate::short::access::{Rows, each};
-use crate::short::condition::{NeedsPlan, holds};
-use crate::short::planning::{Compiler, unnested};
-use crate::short::values::Given;
-use crate::short::{Answer, Output, Short};
+use crate::point_path::access::{Rows, each};
+use crate::point_path::condition::{NeedsPlan, holds};
+use crate::point_path::planning::{Compiler, unnested};
+use crate::point_path::values::Given;
+use crate::point_path::{Answer, Output, Short};
 
 /// Digits that a sum of decimals has more than they.
 const SUM_DIGITS: u8 = 10;
@@ -42,7 +42,7 @@ enum Function {
 
 /// An aggregate of a column, or of rows.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::short) struct Aggregate {
+pub(in crate::point_path) struct Aggregate {
     function: Function,
     /// The position of the column; None: rows are counted.
     argument: Option<usize>,
@@ -162,7 +162,7 @@ impl Aggregate {
     pub(super) const ROWS: Self = Self { function: Function::Count, argument: None, result: DataType::BigInt };
 
     /// The column that it reads.
-    pub(in crate::short) fn argument(&self) -> Option<usize> {
+    pub(in crate::point_path) fn argument(&self) -> Option<usize> {
         self.argument
     }
 
@@ -181,7 +181,7 @@ impl Aggregate {
 }
 
 /// What aggregates have seen so far.
-pub(in crate::short) struct Totals<'a> {
+pub(in crate::point_path) struct Totals<'a> {
     aggregates: &'a [Aggregate],
     states: Vec<State>,
 }
@@ -195,7 +195,7 @@ enum State {
 }
 
 impl<'a> Totals<'a> {
-    pub(in crate::short) fn new(aggregates: &'a [Aggregate]) -> Self {
+    pub(in crate::point_path) fn new(aggregates: &'a [Aggregate]) -> Self {
         let state = |aggregate: &Aggregate| match aggregate.function {
             Function::Count => State::Count(0),
             Function::CountDistinct => State::Distinct(HashSet::new()),
@@ -207,7 +207,7 @@ impl<'a> Totals<'a> {
     }
 
     /// Adds a row, of which `value` gives the column at a position.
-    pub(in crate::short) fn add<'v>(
+    pub(in crate::point_path) fn add<'v>(
         &mut self,
         value: impl Fn(usize) -> Option<&'v Value>,
     ) -> std::result::Result<(), NeedsPlan> {
@@ -224,7 +224,7 @@ impl<'a> Totals<'a> {
     }
 
     /// The values of the one row that they give.
-    pub(in crate::short) fn finish(self) -> std::result::Result<Vec<Value>, NeedsPlan> {
+    pub(in crate::point_path) fn finish(self) -> std::result::Result<Vec<Value>, NeedsPlan> {
         let value = |(aggregate, state): (&Aggregate, State)| match state {
             State::Count(count) => Ok(Value::Int(count)),
             State::Distinct(values) => Ok(Value::Int(values.len() as i64)),
@@ -273,7 +273,7 @@ impl State {
 
 impl Short {
     /// What the aggregates of `selection` give of `rows`.
-    pub(in crate::short) fn aggregated(
+    pub(in crate::point_path) fn aggregated(
         &self,
         view: &TableView,
         selection: &Selection,

@@ -25,12 +25,12 @@ use mainstem_storage::version::{Snapshot, TableView};
 
 use super::aggregate::{self, Aggregate, Totals};
 use super::{Gives, PlainSelect};
-use crate::short::access::{Path, Reach, Rows, Taken, Wanted, each, keys_for_ranges};
-use crate::short::condition::{Condition, NeedsPlan, holds};
-use crate::short::expression::Expression;
-use crate::short::planning::{Compiler, Unplanned, conjuncts};
-use crate::short::values::Given;
-use crate::short::{Action, Answer, Output, Short};
+use crate::point_path::access::{Path, Reach, Rows, Taken, Wanted, each, keys_for_ranges};
+use crate::point_path::condition::{Condition, NeedsPlan, holds};
+use crate::point_path::expression::Expression;
+use crate::point_path::planning::{Compiler, Unplanned, conjuncts};
+use crate::point_path::values::Given;
+use crate::point_path::{Action, Answer, Output, Short};
 use crate::sql::Statement;
 
 /// Most rows of the outer side, and most that are looked at on the inner side of all of them.
@@ -39,7 +39,7 @@ const INNER_MAX: usize = 4_096;
 
 /// See the module.
 #[derive(Debug)]
-pub(in crate::short) struct JoinSelection {
+pub(in crate::point_path) struct JoinSelection {
     outer: Path,
     inner_table: Arc<PointTable>,
     inner: Path,
@@ -60,7 +60,7 @@ pub(in crate::short) struct JoinSelection {
 
 impl JoinSelection {
     /// By which access paths rows of `outer`, and then of the other table, are found: a line for people.
-    pub(in crate::short) fn description(&self, outer: &PointTable) -> String {
+    pub(in crate::point_path) fn description(&self, outer: &PointTable) -> String {
         format!("{}, then {}", self.outer.description(outer), self.inner.description(&self.inner_table))
     }
 }
@@ -119,7 +119,7 @@ struct Side<'a> {
 }
 
 /// Compiles `statement`, a SELECT of the tables of `schemas`; `None` if it is not short.
-pub(in crate::short) fn compile(
+pub(in crate::point_path) fn compile(
     statement: &Statement,
     schemas: [&Arc<TableSchema>; 2],
     parameters: &[Option<DataType>],
@@ -245,7 +245,7 @@ fn side_by_side(
 
 impl Short {
     /// Runs a join at `snapshot`, outside a transaction.
-    pub(in crate::short) fn join_at(
+    pub(in crate::point_path) fn join_at(
         &self,
         snapshot: &Arc<Snapshot>,
         join: &JoinSelection,
@@ -261,7 +261,7 @@ impl Short {
     }
 
     /// Runs a join in `transaction`.
-    pub(in crate::short) fn join(
+    pub(in crate::point_path) fn join(
         &self,
         transaction: &Transaction,
         join: &JoinSelection,
