@@ -25,6 +25,9 @@ mod determinism;
 mod null_aware_in;
 mod values;
 
+#[cfg(test)]
+mod tests;
+
 pub(crate) use null_aware_in::null_aware_in;
 pub(crate) use rule::decorrelated;
 pub(crate) use values::subqueries_in_values;
