@@ -83,14 +83,17 @@ impl Level {
         self.heads.get(at * self.head_words..(at + 1) * self.head_words).unwrap_or_default()
     }
 
-    /// The first of `places` whose head is not `below`; those that are come first.
-    fn partition_point(&self, places: Range<usize>, below: impl Fn(&[u64]) -> bool) -> usize {
-        let (mut low, mut high) = (places.start, places.end);
-        while low < high {
-            let middle = usize::midpoint(low, high);
-            if below(self.head(middle)) { low = middle + 1 } else { high = middle }
-        }
-        low
+    /// The first of `places` whose head is not below `head`, or not below and not equal to it.
+    fn position(&self, places: Range<usize>, head: &Head, behind_equal: bool) -> usize {
+        let heads = self.heads.get(places.start * self.head_words..places.end * self.head_words).unwrap_or_default();
+        let after = match self.head_words {
+            1 => position::<1>(heads, head, behind_equal),
+            2 => position::<2>(heads, head, behind_equal),
+            3 => position::<3>(heads, head, behind_equal),
+            4 => position::<4>(heads, head, behind_equal),
+            _ => position::<HEAD_WORDS_MAX>(heads, head, behind_equal),
+        };
+        places.start + after
     }
 
     /// Places from `start` on, behind which, or at the end of which, is the first head that is not below `head`; none
@@ -103,12 +106,19 @@ impl Level {
         start..self.len().min(start + length)
     }
 
-    fn entry(&self, at: usize) -> Option<(&[u64], u32)> {
-        Some((self.head(at), self.offsets.get(at).copied()?))
-    }
-
     fn bytes(&self) -> usize {
         size_of_val(self.heads.as_slice()) + size_of_val(self.offsets.as_slice())
+    }
+}
+
+/// As [`Level::position`], of heads of `N` words: how many lie in front of it.
+fn position<const N: usize>(heads: &[u64], head: &Head, behind_equal: bool) -> usize {
+    let (heads, _) = heads.as_chunks::<N>();
+    let mut wanted = [0; N];
+    wanted.iter_mut().zip(head.words()).for_each(|(to, from)| *to = *from);
+    match behind_equal {
+        false => heads.partition_point(|of_key| *of_key < wanted),
+        true => heads.partition_point(|of_key| *of_key <= wanted),
     }
 }
 
@@ -283,23 +293,34 @@ impl OrderedKeys<'_> {
     }
 
     fn merged(&self, left: &Level, right: &Level) -> Result<Level> {
+        match self.head_words {
+            1 => self.merged_by::<1>(left, right),
+            2 => self.merged_by::<2>(left, right),
+            3 => self.merged_by::<3>(left, right),
+            4 => self.merged_by::<4>(left, right),
+            _ => self.merged_by::<HEAD_WORDS_MAX>(left, right),
+        }
+    }
+
+    /// As [`OrderedKeys::merged`], where heads have `N` words.
+    fn merged_by<const N: usize>(&self, left: &Level, right: &Level) -> Result<Level> {
         let mut level = Level::with_capacity(self.head_words, left.len() + right.len());
-        let (mut l, mut r) = (0, 0);
+        let ((left_heads, _), (right_heads, _)) = (left.heads.as_chunks::<N>(), right.heads.as_chunks::<N>());
+        let mut left = left_heads.iter().zip(&left.offsets).peekable();
+        let mut right = right_heads.iter().zip(&right.offsets).peekable();
         loop {
-            let is_left = match (left.entry(l), right.entry(r)) {
+            let is_left = match (left.peek(), right.peek()) {
                 (None, None) => return Ok(level),
                 (Some(_), None) => true,
                 (None, Some(_)) => false,
                 (Some(a), Some(b)) => match a.0.cmp(b.0) {
-                    Ordering::Equal if !self.is_whole => self.key(a.1)? < self.key(b.1)?,
+                    Ordering::Equal if !self.is_whole => self.key(*a.1)? < self.key(*b.1)?,
                     order => order.is_lt(),
                 },
             };
-            let (from, at) = if is_left { (left, &mut l) } else { (right, &mut r) };
-            if let Some((head, offset)) = from.entry(*at) {
-                level.push(head, offset);
+            if let Some((head, offset)) = if is_left { left.next() } else { right.next() } {
+                level.push(head, *offset);
             }
-            *at += 1;
         }
     }
 
@@ -307,12 +328,12 @@ impl OrderedKeys<'_> {
     /// behind them.
     fn position(&self, level: &Level, places: Range<usize>, bound: &[u8]) -> Result<usize> {
         let head = Head::of(bound, self.head_words);
-        let mut low = level.partition_point(places, |of_key| of_key < head.words());
+        let mut low = level.position(places, &head, false);
         if self.is_whole {
             // What a bound lacks of a key's bytes counts as zeros: no key lies between.
             return Ok(low);
         }
-        let mut high = level.partition_point(low..level.len(), |of_key| of_key == head.words());
+        let mut high = level.position(low..level.len(), &head, true);
         while low < high {
             let middle = usize::midpoint(low, high);
             let offset = level.offsets.get(middle).copied().unwrap_or_default();
