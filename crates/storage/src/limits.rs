@@ -219,12 +219,10 @@ pub const FLUSH_SEGMENTS_MAX: u64 = 10;
 /// A run is rewritten when more than 1 / this of its rows are deleted: a rewrite then costs 3 live rows for each row it
 /// frees.
 pub const DEAD_SHARE: u64 = 4;
-/// Dead rows that readers of ranges have to step over before what has them is rewritten for that: a step takes a
-/// hundredth of what it takes to rewrite a row, and fewer than so many are not worth a file.
-pub const DEAD_STEPS_MIN: u64 = 8_192;
-/// A delta is flushed for its dead rows when readers have stepped over this many times its rows: a flush takes along
-/// runs of some times its size.
-pub const DELTA_DEAD_STEPS: u64 = 4;
+/// Dead rows that readers of ranges step over in about the time in which a merge rewrites a row.
+pub const DEAD_STEPS_OF_ROW: u64 = 32;
+/// Fewer steps than so many are not worth a file.
+pub const DEAD_STEPS_MIN: u64 = 32_768;
 
 /// Bytes of a log block; a reader that meets damage goes on at the next block (contract 4).
 pub const WAL_BLOCK_BYTES: usize = 32 << 10;

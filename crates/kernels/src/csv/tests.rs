@@ -125,12 +125,14 @@ proptest! {
 /// Fields that are mostly plain values of one kind, and now and then something else.
 fn alike() -> impl Strategy<Value = Vec<String>> {
     let number = prop_oneof![0i64..100, 0i64..10_000_000_000_000_000, any::<i64>()].prop_map(|v| v.to_string());
+    // Of one type, so that all of a column is read.
+    let small = (0i64..30_000).prop_map(|v| v.to_string());
     let decimal = (0i64..1_000_000_000_000, 0u32..4).prop_map(|(v, scale)| match scale {
         0 => v.to_string(),
         _ => format!("{}.{:0width$}", v / 10i64.pow(scale), v % 10i64.pow(scale), width = scale as usize),
     });
     let date = (0u32..10_100, 0u32..14, 0u32..34).prop_map(|(y, m, d)| format!("{y:04}-{m:02}-{d:02}"));
-    let kinds: [BoxedStrategy<String>; 3] = [number.boxed(), decimal.boxed(), date.boxed()];
+    let kinds: [BoxedStrategy<String>; 4] = [number.boxed(), decimal.boxed(), date.boxed(), small.boxed()];
     let other = prop_oneof![
         Just(String::new()),
         Just("\"7\"".to_owned()),
@@ -138,8 +140,9 @@ fn alike() -> impl Strategy<Value = Vec<String>> {
         Just("-2.50".to_owned()),
         "[-0-9.:/a]{0,18}"
     ];
-    (0usize..3, 0u32..40).prop_flat_map(move |(kind, rare)| {
-        vec(prop_oneof![60 => kinds[kind].clone(), 1 + rare => other.clone()], 1..40)
+    (0usize..4, 0u32..80).prop_flat_map(move |(kind, rare)| match rare.checked_sub(40) {
+        None => vec(kinds[kind].clone(), 1..40).boxed(),
+        Some(rare) => vec(prop_oneof![60 => kinds[kind].clone(), 1 + rare => other.clone()], 1..40).boxed(),
     })
 }
 

@@ -766,6 +766,9 @@ fn ranges_of_any_key_are_short() {
         "DELETE FROM p WHERE id >= $1 + 70 RETURNING id",
         "INSERT INTO p VALUES ($1 + 100, 'user' || $1, 7, $1, DATE '2024-02-01')",
         "SELECT id FROM p WHERE id < $1 AND mail IS NULL ORDER BY id LIMIT 2 FOR UPDATE",
+        "SELECT min(day) AS of_all FROM p",
+        "SELECT max(id) AS written FROM p WHERE id > $1",
+        "SELECT sum(b) AS written, count(*), max(day) FROM p WHERE a = 7 AND b >= $1 - 100",
     ];
     let values = [3, 40, 4, 77].map(ValueRef::Integer);
     let databases = [(); 2].map(|()| Database::in_memory_with(OpenOptions::new().background(false)).unwrap());
@@ -847,6 +850,7 @@ fn aggregates_of_few_rows_are_short() {
         "SELECT sum(k) AS sum, sum(s) FROM m WHERE g = $1",
         "SELECT sum(k) AS sum_2, sum(s), sum(b) FROM m WHERE g = $1 AND k < 30",
         "SELECT sum(nothing) FROM m WHERE g = $1",
+        "SELECT CAST(sum(k) AS BIGINT ARRAY) FROM m WHERE g = $1",
         "SELECT sum(c) FROM m WHERE g = $1",
         "SELECT max(k) FROM m WHERE g = $1 GROUP BY g",
         "SELECT max(k) FROM m WHERE g = $1 HAVING count(*) > 100",

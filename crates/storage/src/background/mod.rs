@@ -47,6 +47,8 @@ pub use merger::{MergeState, MergeStatus};
 const LOG_TICK: Duration = Duration::from_millis(limits::WAL_OFF_WRITE_MS);
 /// How often the flush and merge threads look around.
 const MERGE_TICK: Duration = Duration::from_millis(20);
+/// And for work though nothing is committed.
+const LOOK_EACH: Duration = Duration::from_secs(1);
 /// How long they rest at most after work has failed.
 const REST_MAX: Duration = Duration::from_secs(5);
 /// And while a writer waits for them.
@@ -214,7 +216,7 @@ fn flush_log(engine: &Engine, level: Synchronous) -> bool {
 
 /// Does `work` whenever there may be some; rests after a failure.
 fn run_merges(engine: &Engine, stop: &Stop, merger: &Merger, mut work: impl FnMut() -> Result<()>) {
-    let mut seen = CommitTs::ZERO;
+    let (mut seen, mut looked) = (CommitTs::ZERO, Instant::now());
     let mut rest = Duration::ZERO;
     let mut not_before = Instant::now();
     while stop.sleep(MERGE_TICK) {
@@ -223,13 +225,15 @@ fn run_merges(engine: &Engine, stop: &Stop, merger: &Merger, mut work: impl FnMu
         }
         let waited_for = engine.is_waited_for();
         let applied = engine.timeline.applied();
-        if applied == seen && rest.is_zero() && !waited_for && !merger.has_failed() {
+        // Readers step over dead rows though nothing is committed.
+        let is_due = applied != seen || looked.elapsed() >= LOOK_EACH;
+        if !is_due && rest.is_zero() && !waited_for && !merger.has_failed() {
             continue;
         }
         if Instant::now() < not_before && !(waited_for && not_before - Instant::now() + REST_MAX_WAITED_FOR <= rest) {
             continue;
         }
-        seen = applied;
+        (seen, looked) = (applied, Instant::now());
         match unwinding("background work", &mut work) {
             Ok(()) => rest = Duration::ZERO,
             Err(e) => {

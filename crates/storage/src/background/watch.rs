@@ -1,7 +1,7 @@
 //! The watch: what must be looked after however long a merge takes or rests, and however often merges fail.
 //!
-//! 1. Every tick in which commits may have gone by: deltas are measured, and the largest active ones frozen when all of
-//!    them take too much. O(deltas).
+//! 1. Every tick in which commits may have gone by, and each second: deltas are measured, and the largest active ones
+//!    frozen when all of them take too much, and those whose dead rows readers step over. O(deltas).
 //! 2. Delete logs are folded, the other memory is measured, and tables are looked through for runs that pile up.
 //!    O(segments), so it takes at most a twentieth of the watch's time.
 //! 3. What nobody needs any more is let go of.
@@ -43,6 +43,8 @@ impl Seen {
 pub(super) struct Watch {
     /// The last commit that deltas were measured after.
     deltas: CommitTs,
+    /// When that was.
+    looked_at_deltas: Instant,
     /// And the last one that all was.
     all: CommitTs,
     /// When all may be measured again.
@@ -64,7 +66,8 @@ pub(super) fn run(engine: &Engine, stop: &Stop, seen: &Seen) {
 
 impl Default for Watch {
     fn default() -> Self {
-        Self { deltas: CommitTs::ZERO, all: CommitTs::ZERO, not_before: Instant::now() }
+        let now = Instant::now();
+        Self { deltas: CommitTs::ZERO, looked_at_deltas: now, all: CommitTs::ZERO, not_before: now }
     }
 }
 
@@ -72,14 +75,15 @@ impl Watch {
     /// Once around: all of it, as far as it is time to.
     pub fn look(&mut self, engine: &Engine, seen: &Seen) -> Result<()> {
         let applied = engine.timeline.applied();
-        if applied != self.deltas {
+        let start = Instant::now();
+        // Readers step over dead rows though nothing is committed.
+        if applied != self.deltas || start >= self.looked_at_deltas + EACH {
             let frozen = engine.watch_deltas()?;
             if frozen > 0 {
-                tracing::debug!("{frozen} deltas frozen, for all of them took too much memory");
+                tracing::debug!("{frozen} deltas frozen, for their memory or their dead rows");
             }
-            self.deltas = applied;
+            (self.deltas, self.looked_at_deltas) = (applied, start);
         }
-        let start = Instant::now();
         if start >= self.not_before && (applied != self.all || start >= self.not_before + EACH) {
             fold_delete_logs(engine);
             engine.measure_memory();

@@ -1,7 +1,7 @@
 //! The delete log of one container.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use mainstem_kernels::bitmap;
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -29,6 +29,8 @@ pub struct DeleteLog {
     state: RwLock<State>,
     /// Held by the one fold at work, so that only `record` changes the log meanwhile, and only at its end.
     folding: Mutex<()>,
+    /// Rows that readers of ranges have stepped over because they were dead.
+    dead_steps: AtomicU64,
 }
 
 #[derive(Default)]
@@ -214,6 +216,7 @@ impl DeleteLog {
             unpoured: AtomicBool::new(false),
             state: RwLock::default(),
             folding: Mutex::new(()),
+            dead_steps: AtomicU64::new(0),
         }
     }
 
@@ -490,6 +493,19 @@ impl DeleteLog {
     #[must_use]
     pub fn count_now(&self) -> u64 {
         self.read().count
+    }
+
+    /// Readers of ranges have stepped over `steps` rows that were dead for them.
+    pub fn note_dead_steps(&self, steps: u64) {
+        self.dead_steps.fetch_add(steps, Ordering::Relaxed);
+    }
+
+    /// Whether readers have stepped over so many dead rows that a merge, which leaves them out, would have taken less.
+    #[must_use]
+    pub fn is_stepped_over(&self) -> bool {
+        let steps = self.dead_steps.load(Ordering::Relaxed);
+        let rows = u64::from(self.rows.load(Ordering::Relaxed));
+        steps >= (rows * limits::DEAD_STEPS_OF_ROW).max(limits::DEAD_STEPS_MIN) && self.count_now() > 0
     }
 
     /// The deletes with `after` < end <= `upto`, in commit order: what a merge that read at `after` has to carry.

@@ -40,7 +40,6 @@ pub struct DeltaGeneration {
     /// For each of `keys`.
     pub(super) key_orders: Box<[KeyOrder]>,
     writer: Mutex<Writer>,
-    dead_steps: AtomicU64,
     /// What it counts as, once it is frozen.
     charge: Mutex<Option<Charge>>,
 }
@@ -69,7 +68,6 @@ impl DeltaGeneration {
             order: SortOrder::new(&schema),
             key_orders: schema.keys().map(|_| KeyOrder::default()).collect(),
             writer: Mutex::default(),
-            dead_steps: AtomicU64::new(0),
             charge: Mutex::default(),
             schema,
         }
@@ -85,17 +83,6 @@ impl DeltaGeneration {
     #[must_use]
     pub fn schema(&self) -> &Arc<TableSchema> {
         &self.schema
-    }
-
-    /// Readers of ranges have stepped over `steps` rows that were dead for them.
-    pub fn note_dead_steps(&self, steps: u64) {
-        self.dead_steps.fetch_add(steps, Ordering::Relaxed);
-    }
-
-    /// How many in all.
-    #[must_use]
-    pub fn dead_steps(&self) -> u64 {
-        self.dead_steps.load(Ordering::Relaxed)
     }
 
     /// Rows published.

@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use hashbrown::HashMap;
 use parking_lot::Mutex;
@@ -57,7 +56,6 @@ pub struct Run {
     indexes: Box<[RunIndex]>,
     /// Bounds of the columns somebody asked for.
     bounds: Mutex<HashMap<ColumnId, ColumnBounds>>,
-    dead_steps: AtomicU64,
 }
 
 /// The key index of a run for one key of its table (`key_index`).
@@ -102,15 +100,7 @@ impl Run {
         let mut by_id: Vec<_> = segments.iter().zip(0u32..).map(|(part, at)| (part.segment.id(), at)).collect();
         by_id.sort_unstable();
         let rows = segments.iter().map(|part| u64::from(part.rows())).sum();
-        let run = Self {
-            id,
-            rows,
-            segments,
-            by_id,
-            indexes: Box::default(),
-            bounds: Mutex::default(),
-            dead_steps: AtomicU64::default(),
-        };
+        let run = Self { id, rows, segments, by_id, indexes: Box::default(), bounds: Mutex::default() };
         run.check()?;
         Ok(run)
     }
@@ -152,26 +142,7 @@ impl Run {
     #[must_use]
     pub fn with_id(&self, id: RunId) -> Self {
         let (segments, by_id, indexes) = (self.segments.clone(), self.by_id.clone(), self.indexes.clone());
-        Self {
-            id,
-            segments,
-            by_id,
-            indexes,
-            rows: self.rows,
-            bounds: Mutex::default(),
-            dead_steps: AtomicU64::default(),
-        }
-    }
-
-    /// Readers of ranges have stepped over `steps` rows that were dead for them.
-    pub fn note_dead_steps(&self, steps: u64) {
-        self.dead_steps.fetch_add(steps, Ordering::Relaxed);
-    }
-
-    /// How many in all.
-    #[must_use]
-    pub fn dead_steps(&self) -> u64 {
-        self.dead_steps.load(Ordering::Relaxed)
+        Self { id, segments, by_id, indexes, rows: self.rows, bounds: Mutex::default() }
     }
 
     /// What this run has that `then`, the same at an earlier time, had not, as a run; `None` if that is nothing.

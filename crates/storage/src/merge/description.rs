@@ -37,8 +37,8 @@ pub struct RunDescription {
     pub rows: u64,
     /// Rows not deleted.
     pub live_rows: u64,
-    /// Rows that readers of ranges have stepped over because they were dead.
-    pub dead_steps: u64,
+    /// Whether readers have stepped over dead rows of one of its segments again and again.
+    pub stepped_over: bool,
     /// Whether a merge under way reads it: another one must not.
     pub busy: bool,
 }

@@ -34,7 +34,7 @@ impl TableDescription {
                 segments: run.segments().len() as u64,
                 rows: run.rows(),
                 live_rows: run.rows().saturating_sub(dead),
-                dead_steps: run.dead_steps(),
+                stepped_over: run.segments().iter().any(|part| part.segment.deletes().is_stepped_over()),
                 busy: busy(run.id()),
             }
         };
@@ -152,7 +152,8 @@ impl MergePlan {
                 None => part.segment.deletes().bitmap_at(self.h),
                 Some(own) => own.get(&part.segment.id()).map(words_of),
             };
-            let whole = is_worth_keeping(part, dead.as_deref(), segment_rows);
+            let stepped_over = part.segment.deletes().is_stepped_over();
+            let whole = !stepped_over && is_worth_keeping(part, dead.as_deref(), segment_rows);
             let part = Part::segment(part.segment.clone(), part.range.clone()).without(dead);
             if whole { part.keep_whole() } else { part }
         };

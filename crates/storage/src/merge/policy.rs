@@ -15,8 +15,8 @@
 //! 2. Long: where neighbours break the rule, the group of up to [`limits::MERGE_FAN_IN`] neighbours merges that
 //!    rewrites the fewest rows for each run it removes; it grows by whatever its output would have to merge with at
 //!    once (section V: collapse).
-//! 3. Long: a run with many dead rows is rewritten alone, and one with few that readers have stepped over so often that
-//!    they could have rewritten it meanwhile. Small segments need no rule: no merge keeps one as it is
+//! 3. Long: a run with many dead rows is rewritten alone, and one that has segments with few of them, which readers
+//!    have stepped over in the time that it takes to rewrite these segments. Small segments need no rule: no merge keeps one as it is
 //!    (`plan`), and few are made (`job`).
 //!
 //! When flushes would let runs pile up behind a long merge, the short lane does step 2 too, before step 1, with groups
@@ -202,8 +202,7 @@ fn collapse(runs: &[RunDescription], mut group: Range<usize>, mut rows: u64, row
 fn dead_rows(table: &TableDescription) -> Option<MergeChoice> {
     let is_wanted = |run: &&RunDescription| {
         let dead = run.rows - run.live_rows.min(run.rows);
-        let has_many = dead.saturating_mul(limits::DEAD_SHARE) > run.rows;
-        has_many || (dead > 0 && run.dead_steps >= run.rows.max(limits::DEAD_STEPS_MIN))
+        dead.saturating_mul(limits::DEAD_SHARE) > run.rows || run.stepped_over
     };
     let run = table.runs.iter().filter(|run| !run.busy).filter(is_wanted).min_by_key(|run| run.live_rows)?;
     Some(MergeChoice { deltas: Vec::new(), runs: vec![run.id], reason: MergeReason::DeadRows })

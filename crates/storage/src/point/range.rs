@@ -21,15 +21,44 @@ use std::sync::Arc;
 
 use crate::delta_store::{DeltaGeneration, OrderedRows};
 use crate::error::{Error, Result};
-use crate::ids::{ColumnId, KeyId, RowRef};
+use crate::ids::{ColumnId, ContainerId, KeyId, RowRef};
 use crate::main_store::{Run, RunSegment};
 use crate::row::key::{KeyRange, TableKey};
 use crate::schema::TableSchema;
 use crate::version::TableView;
 use crate::write_set::OwnRows;
 
-/// Dead rows on the way to the live ones that are noted: merges leave them out if they are stepped over often.
-const NOTED_DEAD_STEPS: usize = 8;
+/// Dead rows of a container on the way to the live ones from which on they are noted: merges leave them out if they are
+/// stepped over often.
+const NOTED_DEAD_STEPS: u64 = 8;
+
+/// Dead rows of one container that were looked at one after the other.
+#[derive(Default)]
+struct DeadSteps {
+    container: Option<ContainerId>,
+    steps: u64,
+}
+
+impl DeadSteps {
+    /// One more, of `container`.
+    fn add(&mut self, view: &TableView, container: ContainerId) {
+        if self.container != Some(container) {
+            self.note(view);
+            self.container = Some(container);
+        }
+        self.steps += 1;
+    }
+
+    /// Tells the container, if they were some.
+    fn note(&mut self, view: &TableView) {
+        let steps = std::mem::take(&mut self.steps);
+        if steps >= NOTED_DEAD_STEPS
+            && let Some(container) = self.container.and_then(|container| view.version().container(container))
+        {
+            container.deletes().note_dead_steps(steps);
+        }
+    }
+}
 
 /// Which rows are asked for.
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +78,7 @@ pub struct RangeRequest<'a> {
 /// Rows in key order.
 enum Source<'a> {
     /// Of a run.
-    Segments(&'a Run, Vec<(&'a RunSegment, Range<u32>)>),
+    Segments(Vec<(&'a RunSegment, Range<u32>)>),
     /// Of a run in another order: entries of its key index.
     Entries(&'a Run, Vec<(&'a RunSegment, Range<u32>)>),
     Delta(&'a Arc<DeltaGeneration>, OrderedRows),
@@ -58,18 +87,9 @@ enum Source<'a> {
 }
 
 impl Source<'_> {
-    /// Tells of dead rows that were looked at.
-    fn note_dead_steps(&self, steps: usize) {
-        match self {
-            Self::Segments(run, _) | Self::Entries(run, _) => run.note_dead_steps(steps as u64),
-            Self::Delta(delta, _) => delta.note_dead_steps(steps as u64),
-            Self::Own(..) => {}
-        }
-    }
-
     fn len(&self) -> usize {
         match self {
-            Self::Segments(_, parts) | Self::Entries(_, parts) => parts.iter().map(|(_, rows)| rows.len()).sum(),
+            Self::Segments(parts) | Self::Entries(_, parts) => parts.iter().map(|(_, rows)| rows.len()).sum(),
             Self::Delta(_, rows) => rows.len(),
             Self::Own(_, rows) => rows.len(),
         }
@@ -111,7 +131,8 @@ pub fn rows_between<T>(
     let mut taken: Vec<(RowRef, T)> = Vec::new();
     let (mut steps, mut given_by) = (0, 0);
     for source in &sources {
-        let (before, mut dead) = (taken.len(), 0);
+        let before = taken.len();
+        let mut dead = DeadSteps::default();
         let enough = before.saturating_add(request.limit);
         // `None` ends the source: it has given enough, or no more may be looked at.
         each(source, request, view, &mut |row| {
@@ -120,7 +141,9 @@ pub fn rows_between<T>(
                 return Ok(false);
             }
             let live = row.filter(|row| view.is_live(*row));
-            dead += usize::from(live.is_none());
+            if let (None, Some(row)) = (live, row) {
+                dead.add(view, row.container());
+            }
             if let Some(row) = live
                 && let Some(of_row) = take(row)?
             {
@@ -128,9 +151,7 @@ pub fn rows_between<T>(
             }
             Ok(taken.len() < enough)
         })?;
-        if dead >= NOTED_DEAD_STEPS {
-            source.note_dead_steps(dead);
-        }
+        dead.note(view);
         if steps > request.steps_max {
             return Ok(None);
         }
@@ -150,7 +171,7 @@ fn sources<'a>(view: &'a TableView, request: RangeRequest<'_>) -> Result<Option<
             None if !schema.is_order(schema.key_columns(request.id)) => {
                 return Err(run.without_index(schema, request.id));
             }
-            None => Source::Segments(run, rows_in(run, schema, request.range)?),
+            None => Source::Segments(rows_in(run, schema, request.range)?),
             Some(index) if index.is_by_hash() => return Ok(None),
             Some(index) => Source::Entries(run, rows_in(index.entries(), index.schema(), request.range)?),
         };
@@ -204,7 +225,7 @@ fn each(
 ) -> Result<()> {
     let backwards = request.backwards;
     match source {
-        Source::Segments(_, parts) => {
+        Source::Segments(parts) => {
             for (part, rows) in directed(parts.iter(), backwards) {
                 for offset in directed(rows.clone(), backwards) {
                     if !step(Some(RowRef::new(part.segment.id(), offset)))? {

@@ -190,7 +190,7 @@ impl Transaction {
                 segments: run.segments().len() as u64,
                 rows: run.rows(),
                 live_rows: run.rows().saturating_sub(dead),
-                dead_steps: 0,
+                stepped_over: false,
                 busy: false,
             }
         };

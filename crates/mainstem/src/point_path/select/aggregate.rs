@@ -69,7 +69,7 @@ impl<'e> Item<'e> {
                 expr,
                 data_type: AstType::BigInt(None) | AstType::Int8(None),
                 format: None,
-                ..
+                array: false,
             } => (unnested(expr), true),
             other => (other, false),
         };

@@ -126,17 +126,21 @@ impl ParquetFile {
         mut take: impl FnMut(T) -> Result<()>,
     ) -> Result<()> {
         let groups = self.metadata.metadata().row_groups();
-        let (group_bytes, group_rows) = groups.iter().map(|group| self.size(group, columns)).max().unwrap_or_default();
+        let sizes = || groups.iter().map(|group| self.size(group, columns));
+        let group_bytes = sizes().map(|(bytes, _)| bytes).max().unwrap_or_default();
         let fit = |one: u64| usize::try_from(bytes.checked_div(one).unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
-        let row_bytes = group_bytes.checked_div(group_rows).unwrap_or_default();
+        let row_bytes = sizes().filter_map(|(bytes, rows)| bytes.checked_div(rows)).max().unwrap_or_default();
         let is_known = groups.iter().all(|group| columns.iter().all(|at| self.text_bytes(group, *at).is_some()));
         let rows_max = if is_known { rows_max.max(limits::BATCH_ROWS) } else { limits::BATCH_ROWS };
         let batch_rows = fit(row_bytes).clamp(limits::BATCH_ROWS, rows_max);
         // One group is taken while others are read.
         let threads = threads.min(groups.len()).min(fit(group_bytes).saturating_sub(1));
         if threads <= 1 {
-            let mut rows = self.read_group(columns, batch_rows, None)?;
-            return rows.try_for_each(|batch| take(convert(batch?)?));
+            // A batch of several groups may have more texts than offsets tell.
+            return (0..groups.len()).try_for_each(|group| {
+                let mut rows = self.read_group(columns, batch_rows, Some(group))?;
+                rows.try_for_each(|batch| take(convert(batch?)?))
+            });
         }
         let granted = bytes / (threads as u64 + 1);
         let of_group = |group| {

@@ -154,13 +154,9 @@ impl Engine {
     }
 }
 
-/// Whether readers of ranges have stepped over so many dead rows of the active delta of `version` that a flush, which
-/// leaves them out, would have taken less.
+/// Whether readers step over dead rows of the active delta of `version` again and again: a flush leaves them out.
 fn is_stepped_over(version: &TableVersion) -> bool {
-    version.active_delta().is_some_and(|delta| {
-        let wanted = u64::from(delta.rows()).saturating_mul(limits::DELTA_DEAD_STEPS).max(limits::DEAD_STEPS_MIN);
-        delta.dead_steps() >= wanted && delta.deletes().count_now() > 0
-    })
+    version.active_delta().is_some_and(|delta| delta.deletes().is_stepped_over())
 }
 
 /// Frozen deltas take all the memory they may.

@@ -14,7 +14,7 @@ fn run(id: u64, rows: u64) -> RunDescription {
         segments: rows.div_ceil(u64::from(SEGMENT_ROWS)),
         rows,
         live_rows: rows,
-        dead_steps: 0,
+        stepped_over: false,
         busy: false,
     }
 }
@@ -259,17 +259,11 @@ fn dead_rows_are_cleaned_up() {
     let mut dead = table(&[10_000, 1_000], &[]);
     dead.runs[0].live_rows = 8_000;
     assert_eq!(choose_any(&dead), None);
-    // Few, over which readers have stepped as often as it has rows.
-    dead.runs[0].dead_steps = 9_999;
-    assert_eq!(choose_any(&dead), None);
-    dead.runs[0].dead_steps = 10_000;
-    assert_eq!(
-        choose_any(&dead).map(|choice| (choice.runs, choice.reason)),
-        Some((vec![RunId(1)], MergeReason::DeadRows))
-    );
-    dead.runs[1].dead_steps = 5_000;
-    dead.runs[0].live_rows = 10_000;
-    assert_eq!(choose_any(&dead), None, "too few steps, or no dead row");
+    // Few, over which readers have stepped again and again.
+    dead.runs[0].stepped_over = true;
+    let choice = choose_any(&dead).map(|choice| (choice.runs, choice.reason));
+    assert_eq!(choice, Some((vec![RunId(1)], MergeReason::DeadRows)));
+    dead.runs[0].stepped_over = false;
     dead.runs[1].live_rows = 700;
     let choice = choose_any(&dead).unwrap();
     assert_eq!((choice.reason, choice.runs), (MergeReason::DeadRows, vec![RunId(2)]));
