@@ -1,5 +1,5 @@
-//! Canaries: each fails when DataFusion gives the right answer by itself. What a file makes of such queries may go then,
-//! and the file with it.
+//! Canaries: each fails when DataFusion gives the right answer by itself. What a file makes of such queries may go, and
+//! the file with it.
 
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::prelude::SessionContext;

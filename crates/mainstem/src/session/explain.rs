@@ -1,8 +1,8 @@
 //! EXPLAIN: the plans of a statement, and how it is executed.
 //!
 //! Comes in: a statement. Goes out: DataFusion's plans, and behind them a row `execution`: `compiled` with its access
-//! paths (`crate::point_path`), which is what runs, whatever the plans say; `kept plan`, of the query or of the query of a
-//! write, made when the statement has come before, prepared or as a text, and kept; or `planned`, at each run.
+//! paths (`crate::point_path`), which is what runs, whatever the plans say; `kept plan`, of the query or of the query
+//! of a write, made when the statement has come before, prepared or as a text, and kept; or `planned`, at each run.
 
 use std::cell::RefCell;
 use std::sync::Arc;

@@ -16,8 +16,8 @@
 //!    rewrites the fewest rows for each run it removes; it grows by whatever its output would have to merge with at
 //!    once (section V: collapse).
 //! 3. Long: a run with many dead rows is rewritten alone, and one that has segments with few of them, which readers
-//!    have stepped over in the time that it takes to rewrite these segments. Small segments need no rule: no merge keeps one as it is
-//!    (`plan`), and few are made (`job`).
+//!    have stepped over in the time that it takes to rewrite these segments. Small segments need no rule: no merge
+//!    keeps one as it is (`plan`), and few are made (`job`).
 //!
 //! When flushes would let runs pile up behind a long merge, the short lane does step 2 too, before step 1, with groups
 //! that stay short. Then two neighbours of those that are not busy have more rows than a short merge takes.
