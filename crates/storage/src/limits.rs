@@ -219,10 +219,13 @@ pub const FLUSH_SEGMENTS_MAX: u64 = 10;
 /// A run is rewritten when more than 1 / this of its rows are deleted: a rewrite then costs 3 live rows for each row it
 /// frees.
 pub const DEAD_SHARE: u64 = 4;
-/// Dead rows that readers of ranges step over in about the time in which a merge rewrites a row.
-pub const DEAD_STEPS_OF_ROW: u64 = 32;
+/// Dead rows of a delta that readers of ranges step over in about the time in which a flush writes a row: each is
+/// looked up by its key.
+pub const DELTA_DEAD_STEPS_OF_ROW: u64 = 4;
+/// The same of a segment, whose rows lie side by side.
+pub const SEGMENT_DEAD_STEPS_OF_ROW: u64 = 16;
 /// Fewer steps than so many are not worth a file.
-pub const DEAD_STEPS_MIN: u64 = 32_768;
+pub const DEAD_STEPS_MIN: u64 = 8_192;
 
 /// Bytes of a log block; a reader that meets damage goes on at the next block (contract 4).
 pub const WAL_BLOCK_BYTES: usize = 32 << 10;

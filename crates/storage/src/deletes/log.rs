@@ -500,12 +500,13 @@ impl DeleteLog {
         self.dead_steps.fetch_add(steps, Ordering::Relaxed);
     }
 
-    /// Whether readers have stepped over so many dead rows that a merge, which leaves them out, would have taken less.
+    /// Whether readers have stepped over so many dead rows that a merge, which leaves them out, would have taken less:
+    /// `steps_of_row` take as long as a merge of a row.
     #[must_use]
-    pub fn is_stepped_over(&self) -> bool {
+    pub fn is_stepped_over(&self, steps_of_row: u64) -> bool {
         let steps = self.dead_steps.load(Ordering::Relaxed);
         let rows = u64::from(self.rows.load(Ordering::Relaxed));
-        steps >= (rows * limits::DEAD_STEPS_OF_ROW).max(limits::DEAD_STEPS_MIN) && self.count_now() > 0
+        steps >= (rows * steps_of_row).max(limits::DEAD_STEPS_MIN) && self.count_now() > 0
     }
 
     /// The deletes with `after` < end <= `upto`, in commit order: what a merge that read at `after` has to carry.

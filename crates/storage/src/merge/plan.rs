@@ -34,7 +34,7 @@ impl TableDescription {
                 segments: run.segments().len() as u64,
                 rows: run.rows(),
                 live_rows: run.rows().saturating_sub(dead),
-                stepped_over: run.segments().iter().any(|part| part.segment.deletes().is_stepped_over()),
+                stepped_over: run.segments().iter().any(is_stepped_over),
                 busy: busy(run.id()),
             }
         };
@@ -152,8 +152,7 @@ impl MergePlan {
                 None => part.segment.deletes().bitmap_at(self.h),
                 Some(own) => own.get(&part.segment.id()).map(words_of),
             };
-            let stepped_over = part.segment.deletes().is_stepped_over();
-            let whole = !stepped_over && is_worth_keeping(part, dead.as_deref(), segment_rows);
+            let whole = !is_stepped_over(part) && is_worth_keeping(part, dead.as_deref(), segment_rows);
             let part = Part::segment(part.segment.clone(), part.range.clone()).without(dead);
             if whole { part.keep_whole() } else { part }
         };
@@ -164,6 +163,11 @@ impl MergePlan {
         });
         runs.chain(deltas).collect()
     }
+}
+
+/// Whether readers step over dead rows of the segment again and again.
+fn is_stepped_over(part: &RunSegment) -> bool {
+    part.segment.deletes().is_stepped_over(limits::SEGMENT_DEAD_STEPS_OF_ROW)
 }
 
 /// `set` as a bitmap.
