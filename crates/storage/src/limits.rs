@@ -222,8 +222,8 @@ pub const DEAD_SHARE: u64 = 4;
 /// Dead rows of a delta that readers of ranges step over in about the time in which a flush writes a row: each is
 /// looked up by its key.
 pub const DELTA_DEAD_STEPS_OF_ROW: u64 = 4;
-/// The same of a segment, whose rows lie side by side.
-pub const SEGMENT_DEAD_STEPS_OF_ROW: u64 = 16;
+/// The same of a segment: when a row was deleted is looked up in its log.
+pub const SEGMENT_DEAD_STEPS_OF_ROW: u64 = 2;
 /// Fewer steps than so many are not worth a file.
 pub const DEAD_STEPS_MIN: u64 = 8_192;
 

@@ -500,13 +500,11 @@ impl DeleteLog {
         self.dead_steps.fetch_add(steps, Ordering::Relaxed);
     }
 
-    /// Whether readers have stepped over so many dead rows that a merge, which leaves them out, would have taken less:
-    /// `steps_of_row` take as long as a merge of a row.
+    /// Whether readers have stepped over `steps` dead rows, and more than are worth a file: a merge that leaves them out
+    /// would have taken less.
     #[must_use]
-    pub fn is_stepped_over(&self, steps_of_row: u64) -> bool {
-        let steps = self.dead_steps.load(Ordering::Relaxed);
-        let rows = u64::from(self.rows.load(Ordering::Relaxed));
-        steps >= (rows * steps_of_row).max(limits::DEAD_STEPS_MIN) && self.count_now() > 0
+    pub fn is_stepped_over(&self, steps: u64) -> bool {
+        self.dead_steps.load(Ordering::Relaxed) >= steps.max(limits::DEAD_STEPS_MIN) && self.count_now() > 0
     }
 
     /// The deletes with `after` < end <= `upto`, in commit order: what a merge that read at `after` has to carry.

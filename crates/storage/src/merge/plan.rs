@@ -167,7 +167,7 @@ impl MergePlan {
 
 /// Whether readers step over dead rows of the segment again and again.
 fn is_stepped_over(part: &RunSegment) -> bool {
-    part.segment.deletes().is_stepped_over(limits::SEGMENT_DEAD_STEPS_OF_ROW)
+    part.segment.deletes().is_stepped_over(u64::from(part.segment.rows()) * limits::SEGMENT_DEAD_STEPS_OF_ROW)
 }
 
 /// `set` as a bitmap.

@@ -87,6 +87,14 @@ enum Source<'a> {
 }
 
 impl Source<'_> {
+    /// The delta, of whose keys some have no row at a snapshot.
+    fn delta(&self) -> Option<ContainerId> {
+        match self {
+            Self::Delta(delta, _) => Some(delta.id()),
+            _ => None,
+        }
+    }
+
     fn len(&self) -> usize {
         match self {
             Self::Segments(parts) | Self::Entries(_, parts) => parts.iter().map(|(_, rows)| rows.len()).sum(),
@@ -141,8 +149,10 @@ pub fn rows_between<T>(
                 return Ok(false);
             }
             let live = row.filter(|row| view.is_live(*row));
-            if let (None, Some(row)) = (live, row) {
-                dead.add(view, row.container());
+            if live.is_none()
+                && let Some(container) = row.map(RowRef::container).or(source.delta())
+            {
+                dead.add(view, container);
             }
             if let Some(row) = live
                 && let Some(of_row) = take(row)?

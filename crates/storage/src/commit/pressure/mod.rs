@@ -156,7 +156,9 @@ impl Engine {
 
 /// Whether readers step over dead rows of the active delta of `version` again and again: a flush leaves them out.
 fn is_stepped_over(version: &TableVersion) -> bool {
-    version.active_delta().is_some_and(|delta| delta.deletes().is_stepped_over(limits::DELTA_DEAD_STEPS_OF_ROW))
+    version
+        .active_delta()
+        .is_some_and(|delta| delta.deletes().is_stepped_over(u64::from(delta.rows()) * limits::DELTA_DEAD_STEPS_OF_ROW))
 }
 
 /// Frozen deltas take all the memory they may.
