@@ -500,8 +500,8 @@ impl DeleteLog {
         self.dead_steps.fetch_add(steps, Ordering::Relaxed);
     }
 
-    /// Whether readers have stepped over `steps` dead rows, and more than are worth a file: a merge that leaves them out
-    /// would have taken less.
+    /// Whether readers have stepped over `steps` dead rows, and more than are worth a file: a merge that leaves them
+    /// out would have taken less.
     #[must_use]
     pub fn is_stepped_over(&self, steps: u64) -> bool {
         self.dead_steps.load(Ordering::Relaxed) >= steps.max(limits::DEAD_STEPS_MIN) && self.count_now() > 0
