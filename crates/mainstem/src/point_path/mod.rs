@@ -6,7 +6,7 @@
 //! 1. [`Short::compile`] looks at the statement, once for each version of the schema. What is not of one of the four
 //!    shapes is not short: SELECT, UPDATE and DELETE of rows that an access path finds ([`access`]), perhaps with
 //!    conditions beside it; INSERT of VALUES, also with ON CONFLICT on any key. Results and RETURNING are expressions
-//!    over the row; SELECT may count rows too, ask for one, or join two tables ([`select`]).
+//!    over the row; SELECT may give aggregates of rows too, ask for one, or join two tables ([`select`]).
 //! 2. [`Short::run`] evaluates keys and new values, finds rows by `storage::point`, and writes through the transaction
 //!    as any statement does.
 //!

@@ -8,8 +8,8 @@
 //! order works with rows in any other: a sort, or an operator that needs none, as a scan in the order of its key or a
 //! window. It does not own: orders that operators need of what is below them.
 //!
-//! What has an order and stands in one partition is never a large scan: that is cut into several, and merged. So rows
-//! of a query without ORDER BY, which this cannot tell from others, lose no threads that matter.
+//! It cannot tell a query without ORDER BY from others: what is computed above an order in one partition is computed by
+//! one thread then, too. A large scan is not in one partition; a window over all rows is.
 
 use std::sync::Arc;
 
