@@ -6,6 +6,9 @@
 //! 3. From the third on, the write gate of its table is closed to later writers until it is done. Attempts that do not
 //!    hold it wait before they take their snapshot: an older one would only meet the commit that was waited for. DROP
 //!    and TRUNCATE of several tables have as many gates ([`Targets`]).
+//!
+//! Between two attempts it waits for the commit that is being applied: that may be the one that was in its way, and
+//! costs one run then.
 
 use mainstem_storage::database::Database;
 use mainstem_storage::ids::{CommitTs, TableId};
@@ -89,7 +92,10 @@ pub(super) fn in_own_transaction<T>(env: &mut Environment<'_>, targets: Targets<
         let outcome = write(env, &mut transaction)
             .and_then(|value| transaction.commit_applied().map(|committed| (value, committed)));
         match outcome {
-            Err(error) if error.kind() == ErrorKind::Conflict => attempt += 1,
+            Err(error) if error.kind() == ErrorKind::Conflict => {
+                attempt += 1;
+                storage.wait_for_commit_under_way()?;
+            }
             outcome => {
                 storage.note_statement_runs(attempt);
                 // Who waits at the gate may go on while this one waits for the disk: many commits share one fsync.
@@ -146,7 +152,7 @@ pub(super) fn short_in_own_transaction<T>(
         };
         let read_ts = transaction.read_ts();
         match write(transaction, run) {
-            Err(error) if error.kind() == ErrorKind::Conflict => {}
+            Err(error) if error.kind() == ErrorKind::Conflict => storage.wait_for_commit_under_way()?,
             outcome => {
                 storage.note_statement_runs(attempt);
                 // As above: others may go on meanwhile.

@@ -385,6 +385,15 @@ impl Database {
         self.0.engine.take_commit_rounds_max()
     }
 
+    /// Waits for the commit that is being applied, if there is one. Who has met its deletes before its timestamp is
+    /// *applied* would meet them at once again.
+    ///
+    /// # Errors
+    /// Closed, when a defect has interrupted a commit.
+    pub fn wait_for_commit_under_way(&self) -> Result<()> {
+        self.0.engine.lock().map(drop)
+    }
+
     /// A statement that is a transaction of its own has ended, after so many runs.
     pub fn note_statement_runs(&self, runs: u32) {
         self.0.engine.gates.note_runs(runs);
