@@ -3,13 +3,19 @@
 //! Comes in: a plan, and what a rule makes of one expression, or of one node. Goes out: the plan, rewritten bottom up,
 //! the plans of subqueries too. Columns keep their names. A node's schema is computed anew if something changed in it
 //! or below, and only then: for aggregates and projections of many expressions that costs more than everything a rule
-//! does.
+//! does. What a rule does comes as `dyn`: a walk for each rule would be much code, and a plan waits for code to be
+//! fetched more than for anything else.
 
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRewriter};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion, TreeNodeRewriter};
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, LogicalPlan};
+
+/// What a rule makes of an expression over what has the schema.
+pub(crate) type RewriteExpr<'a> = dyn Fn(Expr, &DFSchema) -> Result<Transformed<Expr>> + 'a;
+/// What a rule makes of a node.
+type RewriteNode<'a> = dyn FnMut(LogicalPlan) -> Result<Transformed<LogicalPlan>> + 'a;
 
 /// Rewrites the expressions of `plan` and of its subqueries with `rewrite`, which is given each expression, those
 /// within it first, and the schema of what the node reads.
@@ -18,7 +24,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 /// Those of `rewrite`.
 pub(crate) fn rewrite_plan(
     plan: LogicalPlan,
-    rewrite: &impl Fn(Expr, &DFSchema) -> Result<Transformed<Expr>>,
+    rewrite: &RewriteExpr<'_>,
 ) -> Result<LogicalPlan> {
     rewrite_nodes(plan, |node| rewrite_node(node, rewrite))
 }
@@ -30,9 +36,10 @@ pub(crate) fn rewrite_plan(
 /// Those of `rewrite`.
 pub(crate) fn rewrite_nodes(
     plan: LogicalPlan,
-    rewrite: impl FnMut(LogicalPlan) -> Result<Transformed<LogicalPlan>>,
+    mut rewrite: impl FnMut(LogicalPlan) -> Result<Transformed<LogicalPlan>>,
 ) -> Result<LogicalPlan> {
-    plan.rewrite_with_subqueries(&mut Walk { rewrite, changed: Vec::new() }).map(|transformed| transformed.data)
+    let mut walk = Walk { rewrite: &mut rewrite, changed: Vec::new() };
+    plan.rewrite_with_subqueries(&mut walk).map(|transformed| transformed.data)
 }
 
 /// As [`rewrite_nodes`], but for subqueries, which are the nodes' own.
@@ -41,9 +48,9 @@ pub(crate) fn rewrite_nodes(
 /// Those of `rewrite`.
 pub(crate) fn rewrite_inputs(
     plan: LogicalPlan,
-    rewrite: impl FnMut(LogicalPlan) -> Result<Transformed<LogicalPlan>>,
+    mut rewrite: impl FnMut(LogicalPlan) -> Result<Transformed<LogicalPlan>>,
 ) -> Result<Transformed<LogicalPlan>> {
-    plan.rewrite(&mut Walk { rewrite, changed: Vec::new() })
+    plan.rewrite(&mut Walk { rewrite: &mut rewrite, changed: Vec::new() })
 }
 
 /// Rewrites the expressions of `plan`, those within others first, not those of the plans below. Its schema stays that
@@ -53,9 +60,9 @@ pub(crate) fn rewrite_inputs(
 /// Those of `rewrite`.
 pub(crate) fn rewrite_node(
     plan: LogicalPlan,
-    rewrite: &impl Fn(Expr, &DFSchema) -> Result<Transformed<Expr>>,
+    rewrite: &RewriteExpr<'_>,
 ) -> Result<Transformed<LogicalPlan>> {
-    rewrite_whole(plan, |expr, schema| expr.transform_up(|e| rewrite(e, schema)))
+    rewrite_whole(plan, &|expr, schema| expr.transform_up(|e| rewrite(e, schema)))
 }
 
 /// As [`rewrite_node`], with a `rewrite` that is given whole expressions.
@@ -64,8 +71,11 @@ pub(crate) fn rewrite_node(
 /// Those of `rewrite`.
 pub(crate) fn rewrite_whole(
     plan: LogicalPlan,
-    rewrite: impl Fn(Expr, &DFSchema) -> Result<Transformed<Expr>>,
+    rewrite: &RewriteExpr<'_>,
 ) -> Result<Transformed<LogicalPlan>> {
+    if !has_expressions(&plan)? {
+        return Ok(Transformed::no(plan));
+    }
     let mut schema = merge_schema(&plan.inputs());
     if let LogicalPlan::TableScan(scan) = &plan {
         schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
@@ -83,13 +93,22 @@ pub(crate) fn rewrite_whole(
     })
 }
 
-struct Walk<F> {
-    rewrite: F,
+fn has_expressions(plan: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    plan.apply_expressions(|_| {
+        found = true;
+        Ok(TreeNodeRecursion::Stop)
+    })?;
+    Ok(found)
+}
+
+struct Walk<'a> {
+    rewrite: &'a mut RewriteNode<'a>,
     /// For each node on the way down to this one, whether something changed below it.
     changed: Vec<bool>,
 }
 
-impl<F: FnMut(LogicalPlan) -> Result<Transformed<LogicalPlan>>> TreeNodeRewriter for Walk<F> {
+impl TreeNodeRewriter for Walk<'_> {
     type Node = LogicalPlan;
 
     fn f_down(&mut self, node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {

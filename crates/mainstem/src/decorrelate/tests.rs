@@ -4,11 +4,12 @@
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::prelude::SessionContext;
 
-/// The rows of `sql` as plain DataFusion has them, sorted; None for an error.
+/// The rows of `sql` as plain DataFusion has them, sorted; None if it cannot plan or run what it has read.
 fn plain(sql: &str) -> Option<Vec<String>> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let context = SessionContext::new();
-    let batches = runtime.block_on(async { context.sql(sql).await?.collect().await }).ok()?;
+    let planned = runtime.block_on(context.sql(sql)).unwrap_or_else(|error| panic!("{sql}: {error}"));
+    let batches = runtime.block_on(planned.collect()).ok()?;
     let options = FormatOptions::default().with_null("NULL");
     let mut rows = Vec::new();
     for batch in &batches {

@@ -22,6 +22,7 @@ mod settings;
 mod sort;
 mod streaming;
 mod system_tables;
+mod triggers;
 
 pub use environment::Notice;
 pub(crate) use environment::{Environment, Rows, Shared, is_of_run};

@@ -23,7 +23,7 @@
 //! | sorts in memory | `sort` | limits where they are, and the order of scans |
 //! | joins made to be canceled | `cancel` | |
 //!
-//! Rules of the analyzer and the optimizer that a plan gives nothing to do are left out (`planner::triggers`).
+//! Rules of the analyzer and the optimizer that a plan gives nothing to do are left out (`triggers`).
 
 use std::sync::Arc;
 
@@ -50,6 +50,7 @@ use super::memory_pool::QueryPool;
 use super::pg_sleep::pg_sleep;
 use super::sort::RadixSorts;
 use super::streaming::{RankingWindows, StreamingAggregates};
+use super::triggers::triggered;
 use crate::analyze::{
     DecimalOperators, ExtractPlanner, RealOperators, TypedLiterals, bpchar, cast_label, checked_arithmetic,
     coerced_types, decimal_operators, multiset_operations, rounded_decimals, sql_casts, typed_literals, window_frames,
@@ -109,12 +110,6 @@ const BEHIND_TYPE_COERCION: [Rule; 6] = [
     Rule("sql_casts", sql_casts),
     Rule("checked_arithmetic", checked_arithmetic),
 ];
-
-/// The names of our rules.
-#[cfg(test)]
-pub(super) fn rule_names() -> impl Iterator<Item = &'static str> {
-    BEFORE_TYPE_COERCION.iter().chain(&BEHIND_TYPE_COERCION).map(|rule| rule.0)
-}
 
 /// `rules` as DataFusion takes them.
 fn shared<const N: usize>(rules: [Rule; N]) -> impl Iterator<Item = Arc<dyn AnalyzerRule + Send + Sync>> {
@@ -180,6 +175,8 @@ pub(crate) fn template(storage: &Database, threads: usize) -> Result<SessionStat
         .with_physical_optimizer_rule(Arc::new(RadixSorts))
         .build();
     register(&mut state)?;
+    let physical = state.physical_optimizers().iter().cloned().map(triggered).collect();
+    state = SessionStateBuilder::new_from_existing(state).with_physical_optimizer_rules(physical).build();
     Ok(interruptible(state))
 }
 
@@ -211,4 +208,28 @@ fn register(state: &mut SessionState) -> Result<()> {
         state.register_udf(function).map_err(|e| from_datafusion(&e))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use datafusion::optimizer::Optimizer;
+    use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
+
+    use super::*;
+    use crate::exec::triggers;
+
+    /// A rule that has another name would run always, which nobody would see.
+    #[test]
+    fn each_trigger_is_of_a_rule_that_there_is() {
+        let ours = BEFORE_TYPE_COERCION.iter().chain(&BEHIND_TYPE_COERCION).map(|rule| rule.0.to_owned());
+        let logical = Optimizer::new().rules.into_iter().map(|rule| rule.name().to_owned());
+        let physical = PhysicalOptimizer::new().rules.into_iter().map(|rule| rule.name().to_owned());
+        let last = ["ordered_output", "dynamic_filters", "streaming_aggregates", "ranking_windows", "radix_sorts"];
+        let all: HashSet<_> = ours.chain(logical).chain(physical).chain(last.map(str::to_owned)).collect();
+        for name in triggers::names() {
+            assert!(all.contains(name), "{name}");
+        }
+    }
 }

@@ -68,7 +68,7 @@ pub(crate) fn short_circuit_plan(plan: LogicalPlan) -> Result<LogicalPlan> {
 }
 
 fn guard_node(node: LogicalPlan, counts: Counts) -> Result<Transformed<LogicalPlan>> {
-    rewrite_whole(node, |expr, schema| guard(expr, schema, counts))
+    rewrite_whole(node, &|expr, schema| guard(expr, schema, counts))
 }
 
 fn guard(expr: Expr, schema: &DFSchema, counts: Counts) -> Result<Transformed<Expr>> {

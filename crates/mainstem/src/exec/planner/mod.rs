@@ -6,7 +6,6 @@ mod function_names;
 mod kept;
 mod recursive_query;
 mod size;
-mod triggers;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -49,6 +48,7 @@ use super::plan_cache::PlanCache;
 use super::runtime::{Batches, Cancel, Runtime};
 use super::settings::Settings;
 use super::system_tables;
+use super::triggers::{self, PlanKinds};
 use crate::analyze::{
     BesideStar, KnownTable, OutputNames, add_dependent_columns, balance, check_rows, mark_relations, name_duplicates,
     resolve_names, resolve_types, rewrite, type_literals, with_settings,
@@ -77,6 +77,7 @@ pub(crate) struct Planner {
     catalog: Arc<StatementCatalog>,
     interruption: Interruption,
     dynamic_filters: MinRows,
+    kinds: PlanKinds,
     /// Scans of kept plans whose rows were found by key.
     scans_by_key: u64,
     /// Those that the running statement reads.
@@ -116,8 +117,10 @@ impl Planner {
         extensions.insert(Carried(interruption.clone()));
         let dynamic_filters = MinRows::default();
         extensions.insert(Carried(dynamic_filters.clone()));
+        let kinds = PlanKinds::default();
+        extensions.insert(Carried(kinds.clone()));
         extensions.insert(Carried(SessionSearchPath(catalog.clone())));
-        Self { state, catalog, interruption, dynamic_filters, scans_by_key: 0, files: StatementFiles::default() }
+        Self { state, catalog, interruption, dynamic_filters, kinds, scans_by_key: 0, files: StatementFiles::default() }
     }
 
     /// How many scans of kept plans had their rows found by key.
@@ -367,8 +370,8 @@ impl Planner {
         Ok((expressions, input.fields().len()))
     }
 
-    fn optimized(&self, plan: &LogicalPlan) -> Result<LogicalPlan> {
-        let optimized = triggers::optimized(plan, &self.state)
+    fn optimized(&mut self, plan: &LogicalPlan) -> Result<LogicalPlan> {
+        let optimized = triggers::optimized(plan, &mut self.state)
             .and_then(|plan| ordered_joins(plan, &self.state))
             .and_then(computed_keys_as_columns)
             .and_then(narrowed_patterns)
@@ -425,6 +428,8 @@ impl Planner {
     /// The physical plan of `optimized`.
     fn physical(&self, runtime: &Runtime, optimized: &LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
         let planner = self.state.query_planner().clone();
+        let partitions = self.state.config_options().execution.target_partitions;
+        self.kinds.set(optimized, partitions).map_err(|e| from_datafusion(&e))?;
         let planned = planner.create_physical_plan(optimized, &self.state);
         runtime.block_on(planned)?.map_err(|e| unplanned(&e))
     }
