@@ -27,6 +27,8 @@ pub(super) struct Case {
     pub(super) value: Value,
     /// Statements a second that are to be reached.
     pub(super) rate: Option<f64>,
+    /// The share of SQLite's rate that is to be reached.
+    pub(super) share: Option<f64>,
 }
 
 /// Where a number stands that is new in each run, so that nobody has seen the text before.
@@ -36,6 +38,11 @@ impl Case {
     /// The same, with what is to be reached.
     const fn reaching(self, rate: f64) -> Self {
         Self { rate: Some(rate), ..self }
+    }
+
+    /// The same, which is to reach SQLite's rate.
+    const fn as_sqlite(self) -> Self {
+        Self { share: Some(1.0), ..self }
     }
 
     /// Whether it gives rows.
@@ -55,7 +62,7 @@ impl Case {
 }
 
 const fn case(name: &'static str, sql: &'static str, call: Call, value: Value) -> Case {
-    Case { name, sql, call, value, rate: Option::None }
+    Case { name, sql, call, value, rate: Option::None, share: Option::None }
 }
 
 /// Each statement twice: as a text that is always the same, and prepared.
@@ -73,27 +80,27 @@ use Value::{Always, Below, Key, NewKey, None};
 
 /// Prepared statements beside and on a whole key.
 pub(super) const KEYS: &[Case] = &[
-    case("key", "SELECT * FROM u WHERE id = $1", Prepared, Key),
-    case("key, LIMIT 1", "SELECT * FROM u WHERE id = $1 LIMIT 1", Prepared, Key),
-    case("keys", "SELECT * FROM u WHERE id IN ($1, 5, 7)", Prepared, Key),
-    case("prefix", "SELECT * FROM o WHERE uid = $1", Prepared, Key),
-    case("prefix, count", "SELECT count(*) FROM o WHERE uid = $1", Prepared, Key),
-    case("prefix, last", "SELECT * FROM o WHERE uid = $1 ORDER BY n DESC LIMIT 1", Prepared, Key),
-    case("prefix, UPDATE", "UPDATE o SET amount = amount + 1 WHERE uid = $1", Prepared, Key),
-    case("exists", "SELECT EXISTS (SELECT 1 FROM u WHERE id = $1)", Prepared, Key),
-    case("page", "SELECT id, n FROM u WHERE id > $1 ORDER BY id LIMIT 20", Prepared, Key),
-    case("range", "SELECT id, n FROM u WHERE id BETWEEN $1 AND $1 + 20", Prepared, Key),
-    case("join", "SELECT u.n, o.n FROM u JOIN o ON o.uid = u.id WHERE u.id = $1", Prepared, Key),
-    case("two rows", "INSERT INTO o VALUES ($1, 100, 1, 'a'), ($1, 101, 2, 'b')", Prepared, NewKey),
+    case("key", "SELECT * FROM u WHERE id = $1", Prepared, Key).as_sqlite(),
+    case("key, LIMIT 1", "SELECT * FROM u WHERE id = $1 LIMIT 1", Prepared, Key).as_sqlite(),
+    case("keys", "SELECT * FROM u WHERE id IN ($1, 5, 7)", Prepared, Key).as_sqlite(),
+    case("prefix", "SELECT * FROM o WHERE uid = $1", Prepared, Key).as_sqlite(),
+    case("prefix, count", "SELECT count(*) FROM o WHERE uid = $1", Prepared, Key).as_sqlite(),
+    case("prefix, last", "SELECT * FROM o WHERE uid = $1 ORDER BY n DESC LIMIT 1", Prepared, Key).as_sqlite(),
+    case("prefix, UPDATE", "UPDATE o SET amount = amount + 1 WHERE uid = $1", Prepared, Key).as_sqlite(),
+    case("exists", "SELECT EXISTS (SELECT 1 FROM u WHERE id = $1)", Prepared, Key).as_sqlite(),
+    case("page", "SELECT id, n FROM u WHERE id > $1 ORDER BY id LIMIT 20", Prepared, Key).as_sqlite(),
+    case("range", "SELECT id, n FROM u WHERE id BETWEEN $1 AND $1 + 20", Prepared, Key).as_sqlite(),
+    case("join", "SELECT u.n, o.n FROM u JOIN o ON o.uid = u.id WHERE u.id = $1", Prepared, Key).as_sqlite(),
+    case("two rows", "INSERT INTO o VALUES ($1, 100, 1, 'a'), ($1, 101, 2, 'b')", Prepared, NewKey).as_sqlite(),
 ];
 
 /// Statements whose text is handed over each time.
 pub(super) const TEXTS: &[Case] = &[
-    case("one-shot SELECT", "SELECT * FROM u WHERE id = $1", OneShot, Key),
-    case("text SELECT", "SELECT * FROM u WHERE id = $1", Text, Key),
-    case("one-shot UPDATE", "UPDATE u SET n = n + 1 WHERE id = $1", OneShot, Key),
-    case("one-shot INSERT", "INSERT INTO u VALUES ($1, 'new', 1, 0.5)", OneShot, NewKey),
-    case("text INSERT", "INSERT INTO u VALUES ($1, 'new', 1, 0.5)", Text, NewKey),
+    case("one-shot SELECT", "SELECT * FROM u WHERE id = $1", OneShot, Key).as_sqlite(),
+    case("text SELECT", "SELECT * FROM u WHERE id = $1", Text, Key).as_sqlite(),
+    case("one-shot UPDATE", "UPDATE u SET n = n + 1 WHERE id = $1", OneShot, Key).as_sqlite(),
+    case("one-shot INSERT", "INSERT INTO u VALUES ($1, 'new', 1, 0.5)", OneShot, NewKey).as_sqlite(),
+    case("text INSERT", "INSERT INTO u VALUES ($1, 'new', 1, 0.5)", Text, NewKey).as_sqlite(),
 ];
 
 /// Small statements off the keys. They read nothing that the other parts change: the engines run those a different

@@ -99,7 +99,7 @@ pub fn run(plan: Plan, settings: &Settings, report: &mut Report) -> Result<(), F
     let (sqlite, peers) = match &settings.peers {
         Some(folder) => {
             let load = Load { rows: plan.users, directory: directory.path(), script: &script };
-            (Some(Sqlite::load(plan.users)?), Peers::start(folder, "statements.py", &PEERS, &load))
+            (Some(Sqlite::load(plan.users, directory.path())?), Peers::start(folder, "statements.py", &PEERS, &load))
         }
         None => (None, Peers::none()),
     };
@@ -150,7 +150,11 @@ impl Bench<'_> {
             }
             self.peers.round(case.name, time, &PEERS, &mut duel);
         }
-        Ok(self.report.add_duel(case.name, &duel, Promise { rate: case.rate, ..Promise::default() })?)
+        Ok(self.report.add_duel(
+            case.name,
+            &duel,
+            Promise { rate: case.rate, share: case.share, ..Promise::default() },
+        )?)
     }
 
     /// Lets all engines run `case` with the same values, and holds ours to what the others answer.

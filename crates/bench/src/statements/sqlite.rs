@@ -1,4 +1,7 @@
-//! SQLite in memory, in this process: its statements are called as ours are.
+//! SQLite in this process: its statements are called as ours are. Its database is a file with a write-ahead log that
+//! nobody waits for, as ours is, and a cache that all of it fits into.
+
+use std::path::Path;
 
 use rusqlite::{Connection, Row};
 
@@ -8,13 +11,16 @@ use super::tables;
 use crate::experiment::Failure;
 use crate::peers::{Answer, Call};
 
+const SETTINGS: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF; PRAGMA cache_size = -1048576";
+
 /// A database of SQLite's, loaded.
 pub(super) struct Sqlite(Connection);
 
 impl Sqlite {
-    /// One with the tables of `users` users.
-    pub(super) fn load(users: u64) -> Result<Self, Failure> {
-        let connection = Connection::open_in_memory()?;
+    /// One with the tables of `users` users, in `directory`.
+    pub(super) fn load(users: u64, directory: &Path) -> Result<Self, Failure> {
+        let connection = Connection::open(directory.join("sqlite.db"))?;
+        connection.execute_batch(SETTINGS)?;
         connection.set_prepared_statement_cache_capacity(64);
         connection.execute_batch(&tables::script(users, tables::recursive).join(";"))?;
         Ok(Self(connection))

@@ -8,7 +8,8 @@ fn wrong_after(sql: &str, case: &str) -> Vec<String> {
     for sql in tables::script(plan.users, tables::series) {
         connection.execute(&sql).unwrap();
     }
-    let sqlite = Sqlite::load(plan.users).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let sqlite = Sqlite::load(plan.users, directory.path()).unwrap();
     sqlite.change(sql);
     let mut report = Report::new("plan", "tiny", None);
     let inputs = Inputs::new(plan.users);

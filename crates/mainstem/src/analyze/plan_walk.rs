@@ -22,10 +22,7 @@ type RewriteNode<'a> = dyn FnMut(LogicalPlan) -> Result<Transformed<LogicalPlan>
 ///
 /// # Errors
 /// Those of `rewrite`.
-pub(crate) fn rewrite_plan(
-    plan: LogicalPlan,
-    rewrite: &RewriteExpr<'_>,
-) -> Result<LogicalPlan> {
+pub(crate) fn rewrite_plan(plan: LogicalPlan, rewrite: &RewriteExpr<'_>) -> Result<LogicalPlan> {
     rewrite_nodes(plan, |node| rewrite_node(node, rewrite))
 }
 
@@ -58,10 +55,7 @@ pub(crate) fn rewrite_inputs(
 ///
 /// # Errors
 /// Those of `rewrite`.
-pub(crate) fn rewrite_node(
-    plan: LogicalPlan,
-    rewrite: &RewriteExpr<'_>,
-) -> Result<Transformed<LogicalPlan>> {
+pub(crate) fn rewrite_node(plan: LogicalPlan, rewrite: &RewriteExpr<'_>) -> Result<Transformed<LogicalPlan>> {
     rewrite_whole(plan, &|expr, schema| expr.transform_up(|e| rewrite(e, schema)))
 }
 
@@ -69,10 +63,7 @@ pub(crate) fn rewrite_node(
 ///
 /// # Errors
 /// Those of `rewrite`.
-pub(crate) fn rewrite_whole(
-    plan: LogicalPlan,
-    rewrite: &RewriteExpr<'_>,
-) -> Result<Transformed<LogicalPlan>> {
+pub(crate) fn rewrite_whole(plan: LogicalPlan, rewrite: &RewriteExpr<'_>) -> Result<Transformed<LogicalPlan>> {
     if !has_expressions(&plan)? {
         return Ok(Transformed::no(plan));
     }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use datafusion::common::Result;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::{InvariantLevel, Distinct, Explain, Expr, ExpressionPlacement, LogicalPlan, Operator};
+use datafusion::logical_expr::{Distinct, Explain, Expr, ExpressionPlacement, InvariantLevel, LogicalPlan, Operator};
 use datafusion::optimizer::Optimizer;
 use mainstem_storage::schema::DataType;
 
