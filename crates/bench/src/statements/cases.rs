@@ -120,6 +120,14 @@ pub(super) const SMALL: &[Case] = plain_and_prepared! {
     "subquery", "SELECT count(*), sum(n) FROM o WHERE uid < 250 AND uid IN (SELECT k FROM s WHERE g = $1)", Always(7), Below(10);
 };
 
+/// The same of 100,000 rows.
+pub(super) const MEDIUM: &[Case] = &[
+    case("medium filter, prepared", "SELECT count(*) FROM m WHERE n = $1", Prepared, Below(50)),
+    case("medium group, prepared", "SELECT g, count(*), sum(n) FROM m WHERE n < $1 GROUP BY g", Prepared, Below(50)),
+    case("medium join, prepared", "SELECT count(*) FROM m JOIN s ON s.k = m.n WHERE s.g = $1", Prepared, Below(10)),
+    case("medium top, prepared", "SELECT k, n FROM m WHERE g = $1 ORDER BY n DESC, k LIMIT 10", Prepared, Below(10)),
+];
+
 /// Planning alone: plans of texts never seen before, shown and thrown away; and a first call, whose run is short.
 pub(super) const PLANNING: &[Case] = &[
     case("EXPLAIN filter", "EXPLAIN SELECT count(*) AS c@ FROM s WHERE n = $1", Text, Below(50)).reaching(6_667.0),

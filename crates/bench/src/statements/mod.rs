@@ -44,13 +44,19 @@ pub const EXPERIMENT: Experiment = Experiment {
         ("keys", "prepared statements on keys, parts and ranges of keys, and joins by them"),
         ("texts", "one-shot calls and texts with literals"),
         ("small", "ten small statements off the keys, plain and prepared"),
+        ("medium", "prepared statements on 100,000 rows"),
         ("planning", "plans of texts never seen before, and a first call"),
     ],
     run: |settings, report| run(Plan::of(settings.scale), settings, report),
 };
 
-const PARTS: [(&str, &[Case]); 4] =
-    [("keys", cases::KEYS), ("texts", cases::TEXTS), ("small", cases::SMALL), ("planning", cases::PLANNING)];
+const PARTS: [(&str, &[Case]); 5] = [
+    ("keys", cases::KEYS),
+    ("texts", cases::TEXTS),
+    ("small", cases::SMALL),
+    ("medium", cases::MEDIUM),
+    ("planning", cases::PLANNING),
+];
 
 const PEERS: [Engine; 1] = [Engine::DuckDbMemory];
 

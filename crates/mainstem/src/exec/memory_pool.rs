@@ -5,8 +5,8 @@
 //! what cannot spill takes what there is, and what can spill shares the rest evenly; but some of the rest stays free,
 //! for sorts that have taken all there is would end in merges for which nothing is left.
 //!
-//! Invariant: only [`MemoryPool::grow`], which cannot fail, and a share that became smaller let queries take more than
-//! it. It does not own: what operators do without memory, what the cache then evicts.
+//! Invariant: only [`MemoryPool::grow`], which cannot fail, exchanges, which must not spill, and a share that became
+//! smaller let queries take more than it. It does not own: what operators do without memory, what the cache then evicts.
 
 use std::fmt::{Display, Formatter};
 
@@ -25,6 +25,13 @@ use crate::error::Refused;
 fn left_free(share: usize) -> usize {
     let first = share.min(64 << 20);
     first / 3 * 2 + (share - first) / 4
+}
+
+/// Whether `consumer` must not spill: DataFusion 55.2's exchanges stop for ever where two of their inputs do
+/// (<https://github.com/apache/datafusion/issues/24883>, mended behind 55.2). They hold a few batches for each output,
+/// as long as no reader stays behind the others.
+fn waits_for_ever(consumer: &MemoryConsumer) -> bool {
+    consumer.name().starts_with("RepartitionExec")
 }
 
 /// What all queries of a database take.
@@ -120,7 +127,7 @@ impl MemoryPool for QueryPool {
         let (consumer, share) = (reservation.consumer(), self.share());
         let mut taken = self.taken.lock();
         let available = taken.available(consumer, reservation.size(), share);
-        if additional > available {
+        if additional > available && !waits_for_ever(consumer) {
             let refused = Refused {
                 has: reservation.size(),
                 wants: additional,
@@ -206,6 +213,16 @@ mod tests {
         assert_eq!([3, 64, 128, 1_280].map(|mib| left_free(mib << 20) >> 20), [2, 42, 58, 346]);
         drop((second, table));
         assert_eq!(pool.reserved(), 0);
+    }
+
+    #[test]
+    fn exchanges_are_given_what_they_want() {
+        let (_storage, pool) = pool_of(100);
+        let exchange = MemoryConsumer::new("RepartitionExec[1]").with_can_spill(true).register(&pool);
+        exchange.try_grow(4 << 20).unwrap();
+        assert_eq!(pool.reserved(), 4 << 20, "it is counted");
+        // Of another version: look whether exchanges that spill still stop for ever.
+        assert_eq!(datafusion::DATAFUSION_VERSION, "55.2.0");
     }
 
     #[test]

@@ -20,6 +20,7 @@ mod recent_texts;
 mod runtime;
 mod settings;
 mod sort;
+mod spilling_joins;
 mod streaming;
 mod system_tables;
 mod triggers;

@@ -21,6 +21,7 @@
 //! | aggregation in the order of sort keys | `streaming` | filters where they are: a filtered scan has no order |
 //! | rankings in the order of rows | `streaming` | windows with their sorts below them |
 //! | sorts in memory | `sort` | limits where they are, and the order of scans |
+//! | joins that may be larger than memory | `spilling_joins` | limits where they are, and keys that scans are told |
 //! | joins made to be canceled | `cancel` | |
 //!
 //! Rules of the analyzer and the optimizer that a plan gives nothing to do are left out (`triggers`).
@@ -49,6 +50,7 @@ use super::generate_series::GenerateSeries;
 use super::memory_pool::QueryPool;
 use super::pg_sleep::pg_sleep;
 use super::sort::RadixSorts;
+use super::spilling_joins::SpillingJoins;
 use super::streaming::{RankingWindows, StreamingAggregates};
 use super::triggers::triggered;
 use crate::analyze::{
@@ -65,11 +67,6 @@ use crate::sql::CastTypes;
 fn expression_planners() -> Vec<Arc<dyn ExprPlanner>> {
     vec![Arc::new(TypedLiterals), Arc::new(DecimalOperators), Arc::new(RealOperators), Arc::new(ExtractPlanner)]
 }
-
-/// Bytes of a join's build side, where they are estimated, up to which all partitions of the probe side share it.
-const BUILD_BYTES_MAX: usize = 32 << 20;
-/// Rows of such a build side whose bytes are not known.
-const BUILD_ROWS_MAX: usize = 1 << 20;
 
 /// A function of plans as a rule, with its name.
 #[derive(Debug)]
@@ -149,9 +146,6 @@ pub(crate) fn template(storage: &Database, threads: usize) -> Result<SessionStat
     // DataFusion 55.2 keeps the first rows of each input of a repartition by hash, which belong to other outputs than
     // the first rows of those: windows then lack rows of their frames (`optimize::upstream`).
     config.options_mut().optimizer.enable_topk_repartition = false;
-    // A build side of so much is made once rather than in parts: its probe side need not be repartitioned then.
-    config.options_mut().optimizer.hash_join_single_partition_threshold = BUILD_BYTES_MAX;
-    config.options_mut().optimizer.hash_join_single_partition_threshold_rows = BUILD_ROWS_MAX;
     let pool = Arc::new(QueryPool::new(storage.query_memory()));
     let environment = RuntimeEnvBuilder::new().with_memory_pool(pool).build_arc().map_err(|e| from_datafusion(&e))?;
     let analyzers = shared(BEFORE_TYPE_COERCION).chain(Analyzer::new().rules).chain(shared(BEHIND_TYPE_COERCION));
@@ -173,6 +167,7 @@ pub(crate) fn template(storage: &Database, threads: usize) -> Result<SessionStat
         .with_physical_optimizer_rule(Arc::new(StreamingAggregates))
         .with_physical_optimizer_rule(Arc::new(RankingWindows))
         .with_physical_optimizer_rule(Arc::new(RadixSorts))
+        .with_physical_optimizer_rule(Arc::new(SpillingJoins))
         .build();
     register(&mut state)?;
     let physical = state.physical_optimizers().iter().cloned().map(triggered).collect();
@@ -226,7 +221,14 @@ mod tests {
         let ours = BEFORE_TYPE_COERCION.iter().chain(&BEHIND_TYPE_COERCION).map(|rule| rule.0.to_owned());
         let logical = Optimizer::new().rules.into_iter().map(|rule| rule.name().to_owned());
         let physical = PhysicalOptimizer::new().rules.into_iter().map(|rule| rule.name().to_owned());
-        let last = ["ordered_output", "dynamic_filters", "streaming_aggregates", "ranking_windows", "radix_sorts"];
+        let last = [
+            "ordered_output",
+            "dynamic_filters",
+            "streaming_aggregates",
+            "ranking_windows",
+            "radix_sorts",
+            "spilling_joins",
+        ];
         let all: HashSet<_> = ours.chain(logical).chain(physical).chain(last.map(str::to_owned)).collect();
         for name in triggers::names() {
             assert!(all.contains(name), "{name}");

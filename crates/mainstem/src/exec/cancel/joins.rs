@@ -36,6 +36,7 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Pla
 use futures::Stream;
 
 use crate::exec::Cancel;
+use crate::exec::spilling_joins::SpillingHashJoin;
 
 /// A task that was told to end does so after about so many batches of a join.
 const BATCHES_BETWEEN_YIELDS: usize = 64;
@@ -63,6 +64,10 @@ pub(crate) fn cancelable_joins(plan: Arc<dyn ExecutionPlan>, cancel: &Cancel) ->
                 }
                 None => node,
             }
+        } else if let Some(join) = node.downcast_ref::<SpillingHashJoin>() {
+            let cancel = cancel.clone();
+            let prepare = Arc::new(move |plan| cancelable_joins(plan, &cancel));
+            return Ok(Transformed::yes(Arc::new(join.prepared_by(prepare))));
         } else if node.is::<CrossJoinExec>()
             || node.is::<PiecewiseMergeJoinExec>()
             || node.is::<SortMergeJoinExec>()

@@ -90,12 +90,7 @@ impl OptimizerRule for Asking<dyn OptimizerRule + Send + Sync> {
     }
 
     fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
-        // Rules that are given one node after another ask at those that have none below.
-        let is_leaf =
-            matches!(plan, LogicalPlan::TableScan(_) | LogicalPlan::EmptyRelation(_) | LogicalPlan::Values(_));
-        if is_leaf || self.apply_order().is_none() {
-            check(&config.options())?;
-        }
+        check(&config.options())?;
         self.0.rewrite(plan, config)
     }
 }

@@ -4,6 +4,7 @@ mod expression;
 mod files;
 mod function_names;
 mod kept;
+mod memory;
 mod recursive_query;
 mod size;
 
@@ -39,6 +40,7 @@ pub(crate) use self::expression::PlannedExpression;
 use self::files::StatementFiles;
 use self::function_names::{check_calls, with_similar_functions};
 pub(crate) use self::kept::KeptPlan;
+use self::memory::WithinMemory;
 use self::size::{Size, is_in_file_order, size_of};
 use super::cancel::{Interruption, cancelable_joins};
 use super::dynamic_filters::MinRows;
@@ -47,6 +49,7 @@ use super::pg_sleep;
 use super::plan_cache::PlanCache;
 use super::runtime::{Batches, Cancel, Runtime};
 use super::settings::Settings;
+use super::spilling_joins::QueryBytes;
 use super::system_tables;
 use super::triggers::{self, PlanKinds};
 use crate::analyze::{
@@ -78,6 +81,7 @@ pub(crate) struct Planner {
     interruption: Interruption,
     dynamic_filters: MinRows,
     kinds: PlanKinds,
+    query_bytes: QueryBytes,
     /// Scans of kept plans whose rows were found by key.
     scans_by_key: u64,
     /// Those that the running statement reads.
@@ -119,8 +123,19 @@ impl Planner {
         extensions.insert(Carried(dynamic_filters.clone()));
         let kinds = PlanKinds::default();
         extensions.insert(Carried(kinds.clone()));
+        let query_bytes = QueryBytes::default();
+        extensions.insert(Carried(query_bytes.clone()));
         extensions.insert(Carried(SessionSearchPath(catalog.clone())));
-        Self { state, catalog, interruption, dynamic_filters, kinds, scans_by_key: 0, files: StatementFiles::default() }
+        Self {
+            state,
+            catalog,
+            interruption,
+            dynamic_filters,
+            kinds,
+            query_bytes,
+            scans_by_key: 0,
+            files: StatementFiles::default(),
+        }
     }
 
     /// How many scans of kept plans had their rows found by key.
@@ -436,15 +451,12 @@ impl Planner {
 
     /// Plans are made and run for at most `partitions` from now on, with the memory there is.
     fn set_partitions(&mut self, partitions: usize) {
-        let environment = self.state.runtime_env();
-        let Within { partitions, merge_bytes, fan_in } = within(environment.memory_pool.memory_limit(), partitions);
-        environment.disk_manager.set_max_spill_merge_fan_in(fan_in);
-        let before = &self.state.config().options().execution;
-        if (before.target_partitions, before.sort_spill_reservation_bytes) != (partitions, merge_bytes) {
-            let execution = &mut self.state.config_mut().options_mut().execution;
-            execution.target_partitions = partitions;
-            execution.sort_spill_reservation_bytes = merge_bytes;
-        }
+        let limit = self.state.runtime_env().memory_pool.memory_limit();
+        WithinMemory::of(&limit, partitions).set(&mut self.state);
+        self.query_bytes.set(match limit {
+            MemoryLimit::Finite(bytes) => bytes as u64,
+            _ => u64::MAX,
+        });
     }
 
     /// Room in the memory of queries, for `consumer`; none yet.
@@ -462,30 +474,6 @@ impl Planner {
         self.files.clear();
         self.catalog.clear();
     }
-}
-
-/// How a query is run with the memory there is.
-struct Within {
-    partitions: usize,
-    /// Bytes that each sort of a partition sets aside for the merge of what it spills.
-    merge_bytes: usize,
-    /// Spilled runs that it merges at once; 0 for as many as there are.
-    fan_in: usize,
-}
-
-/// As many of `partitions` as queries have memory for, and DataFusion's defaults for sorts, or less where queries may
-/// take little. So there are sorts, of fewer rows at a time, at any `memory_limit` that can be set.
-fn within(limit: MemoryLimit, partitions: usize) -> Within {
-    const MERGE_BYTES_DEFAULT: usize = 10 << 20;
-    /// A sort takes several batches at once, of 1 MiB if their rows are wide.
-    const PARTITION_BYTES: usize = 4 << 20;
-    let MemoryLimit::Finite(bytes) = limit else {
-        return Within { partitions, merge_bytes: MERGE_BYTES_DEFAULT, fan_in: 0 };
-    };
-    let partitions = partitions.min(bytes / PARTITION_BYTES).max(1);
-    let merge_bytes = MERGE_BYTES_DEFAULT.min(bytes / 8 / partitions);
-    // A merge takes all it can get for its runs, and whoever reads it would be left with nothing.
-    Within { partitions, merge_bytes, fan_in: (bytes / PARTITION_BYTES / partitions).max(2) }
 }
 
 /// Says `statement` in words that depend on the tables it names.

@@ -14,6 +14,9 @@ const ROWS_MAX: u64 = 32_768;
 const COMBINATIONS_MAX: u64 = 1 << 20;
 /// Rows of all tables together up to which a plan is run on the caller's thread, if it is small otherwise.
 const TINY_MAX: u64 = 8_192;
+/// Rows of all tables together up to which a query that comes again has its physical plan kept, and is run by the
+/// caller: one thread reads so many in less time than a plan for several takes.
+const KEPT_MAX: u64 = 131_072;
 /// Most tables of a plan that is looked at.
 const TABLES_MAX: usize = 4;
 
@@ -48,13 +51,23 @@ impl Rows {
     }
 
     fn are_at_most(self, total: u64) -> bool {
-        self.tables <= TABLES_MAX && self.total <= total && self.combinations <= COMBINATIONS_MAX
+        self.tables <= TABLES_MAX && self.total <= total
     }
+
+    fn have_few_combinations(self) -> bool {
+        self.combinations <= COMBINATIONS_MAX
+    }
+}
+
+/// Whether the physical plan of a query over tables of so many rows each is worth keeping.
+pub(super) fn are_kept(rows: impl Iterator<Item = u64>) -> bool {
+    rows.fold(Rows::NONE, Rows::and).are_at_most(KEPT_MAX)
 }
 
 /// Whether a plan over tables of so many rows each may be [`Size::Tiny`].
 pub(super) fn are_tiny(rows: impl Iterator<Item = u64>) -> bool {
-    rows.fold(Rows::NONE, Rows::and).are_at_most(TINY_MAX)
+    let rows = rows.fold(Rows::NONE, Rows::and);
+    rows.are_at_most(TINY_MAX) && rows.have_few_combinations()
 }
 
 /// Whether `plan` gives rows of a file one by one, in the order in which they are read: that of the file, if there is
@@ -88,7 +101,39 @@ pub(super) fn is_in_file_order(plan: &LogicalPlan) -> Result<bool> {
 /// # Errors
 /// Internal.
 pub(super) fn size_of(plan: &LogicalPlan) -> Result<Size> {
-    let (mut rows, mut is_known, mut is_tiny) = (Rows::NONE, true, true);
+    let (rows, is_tiny) = rows_of(plan, ROWS_MAX)?;
+    Ok(match rows.filter(|rows| rows.have_few_combinations()) {
+        Some(rows) if is_tiny && rows.are_at_most(TINY_MAX) => Size::Tiny,
+        Some(_) => Size::Small,
+        None => Size::Large,
+    })
+}
+
+/// What of a query's physical plan is worth keeping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Keeps {
+    All,
+    /// A plan without joins that look at all combinations of rows.
+    JoinsByKey,
+    Nothing,
+}
+
+/// What of a physical plan of `plan` is worth keeping, as [`are_kept`]: nothing that waits or has side effects.
+///
+/// # Errors
+/// Internal.
+pub(super) fn keeps(plan: &LogicalPlan) -> Result<Keeps> {
+    let (rows, runs_here) = rows_of(plan, KEPT_MAX)?;
+    Ok(match rows.filter(|_| runs_here) {
+        Some(rows) if rows.have_few_combinations() => Keeps::All,
+        Some(_) => Keeps::JoinsByKey,
+        None => Keeps::Nothing,
+    })
+}
+
+/// The rows that `plan` reads, unless they are more than `rows_max` or not known, and whether the caller may run it.
+fn rows_of(plan: &LogicalPlan, rows_max: u64) -> Result<(Option<Rows>, bool)> {
+    let (mut rows, mut is_known, mut runs_here) = (Rows::NONE, true, true);
     plan.apply_with_subqueries(|node| {
         match node {
             LogicalPlan::TableScan(scan) => {
@@ -103,15 +148,11 @@ pub(super) fn size_of(plan: &LogicalPlan) -> Result<Size> {
             _ => {}
         }
         node.apply_expressions(|expr| {
-            is_tiny &= !expr.is_volatile();
+            runs_here &= !expr.is_volatile();
             Ok(TreeNodeRecursion::Continue)
         })?;
-        is_known &= rows.are_at_most(ROWS_MAX);
+        is_known &= rows.are_at_most(rows_max);
         Ok(if is_known { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
     })?;
-    Ok(match is_known {
-        true if is_tiny && rows.are_at_most(TINY_MAX) => Size::Tiny,
-        true => Size::Small,
-        false => Size::Large,
-    })
+    Ok((is_known.then_some(rows), runs_here))
 }

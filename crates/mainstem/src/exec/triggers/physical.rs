@@ -41,6 +41,7 @@ pub(super) const TRIGGERS: &[(&str, Kinds)] = &[
     ("streaming_aggregates", AGGREGATE | DISTINCT),
     ("ranking_windows", WINDOW),
     ("radix_sorts", REQUIRING),
+    ("spilling_joins", JOIN | SUBQUERY),
 ];
 
 /// What there is in the plan that a session makes a physical one of.

@@ -29,7 +29,7 @@ use parking_lot::Mutex;
 
 use self::physical::{Bound, PhysicalPlan, Run};
 use self::reads::{KeptScan, Read, Reads, reads};
-use super::size::{Size, size_of};
+use super::size::{Keeps, keeps};
 use super::{Planner, Running, Source};
 use crate::error::from_datafusion;
 use crate::exec::cancel::cancelable_joins;
@@ -261,7 +261,8 @@ impl Planner {
         };
         // Until it is known to be fit.
         *physical = Physical::Unfit;
-        if size_of(&slotted.plan).map_err(|e| from_datafusion(&e))? != Size::Tiny {
+        let keeps = keeps(&slotted.plan).map_err(|e| from_datafusion(&e))?;
+        if keeps == Keeps::Nothing {
             return Ok(None);
         }
         self.set_partitions(1);
@@ -274,6 +275,9 @@ impl Planner {
             }
             return Ok(None);
         };
+        if keeps == Keeps::JoinsByKey && physical::combines_all_rows(&plan) {
+            return Ok(None);
+        }
         let memory = kept.common.memory.alike(bytes::of_physical(&plan));
         let kept = slotted.kept(plan).map_err(|e| from_datafusion(&e))?;
         Ok(kept.map(|(plan, run)| {

@@ -257,6 +257,11 @@ fn starts_anew(plan: &Arc<dyn ExecutionPlan>) -> bool {
     is_known && plan.children().into_iter().all(starts_anew)
 }
 
+/// Whether a join of `plan` looks at all combinations of rows.
+pub(super) fn combines_all_rows(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    plan.is::<NestedLoopJoinExec>() || plan.is::<CrossJoinExec>() || plan.children().into_iter().any(combines_all_rows)
+}
+
 fn tightens(expr: &Arc<dyn PhysicalExpr>) -> bool {
     expr.is::<DynamicFilterPhysicalExpr>() || expr.children().into_iter().any(tightens)
 }

@@ -19,7 +19,7 @@ use mainstem_storage::version::TableView;
 use super::logical::{Views, schema_of, with_constants, with_literals, with_table};
 use super::parameters::has_parameter;
 use crate::exec::parameters::Parameters;
-use crate::exec::planner::size::are_tiny;
+use crate::exec::planner::size::{are_kept, are_tiny};
 use crate::provider::{ScanInput, UserTable};
 
 /// Most rows of a range of keys that are found one by one.
@@ -117,7 +117,7 @@ pub(super) struct Read {
 /// What the scans of a plan read in a run.
 pub(super) enum Reads {
     Few(Vec<Read>),
-    /// More than one thread, the caller's, should look at.
+    /// More than one thread, the caller's, should look at alone.
     Many,
     /// Not known from predicates alone.
     Unfit,
@@ -144,7 +144,7 @@ pub(super) fn reads(
     }
     // Nothing is looked for beside a table that is large anyway.
     let known = inputs.iter().map(|(_, _, rows)| rows.unwrap_or(0));
-    if !are_tiny(known) {
+    if !are_kept(known) {
         return Ok(Reads::Many);
     }
     let mut reads = Vec::with_capacity(scans.len());
@@ -163,5 +163,5 @@ pub(super) fn reads(
         }
         sizes.push(input.found.as_ref().map_or(rows.unwrap_or(0), |found| found.rows.len() as u64));
     }
-    Ok(if are_tiny(sizes.into_iter()) { Reads::Few(reads) } else { Reads::Many })
+    Ok(if are_kept(sizes.into_iter()) { Reads::Few(reads) } else { Reads::Many })
 }

@@ -1,0 +1,101 @@
+//! Rows in files by the hash of their keys.
+//!
+//! Comes in: batches of one side of a join. Goes out: [`PARTITIONS`] files, of which each holds all rows of some keys,
+//! NULLs among them.
+
+use std::sync::Arc;
+
+use arrow::array::{RecordBatch, UInt32Array};
+use arrow::compute::take_record_batch;
+use arrow::datatypes::SchemaRef;
+use datafusion::common::Result;
+use datafusion::common::hash_utils::{RandomState, create_hashes};
+use datafusion::execution::SpillFile;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_plan::{EmptyRecordBatchStream, SendableRecordBatchStream, SpillManager};
+
+/// Files of a side.
+pub(super) const PARTITIONS: usize = 16;
+
+/// A file that is written: it takes batches, and is finished by none. (DataFusion's type for it has no public name.)
+type Unfinished = Box<dyn FnMut(Option<&RecordBatch>) -> Result<Option<Arc<dyn SpillFile>>> + Send>;
+
+/// The files of one side while they are written.
+pub(super) struct Partitions {
+    keys: Vec<Arc<dyn PhysicalExpr>>,
+    files: Vec<Unfinished>,
+    manager: SpillManager,
+    /// Another one at each level, and none that DataFusion hashes by: rows of one partition would all be alike.
+    hash: RandomState,
+}
+
+impl Partitions {
+    /// Empty ones for rows with `keys`, at level `depth` of division.
+    ///
+    /// # Errors
+    /// When files cannot be made.
+    pub(super) fn new(manager: SpillManager, keys: Vec<Arc<dyn PhysicalExpr>>, depth: u32) -> Result<Self> {
+        let files = (0..PARTITIONS).map(|_| {
+            let mut file = manager.create_in_progress_file("a join")?;
+            let unfinished: Unfinished = Box::new(move |batch| match batch {
+                Some(batch) => file.append_batch(batch).map(|_| None),
+                None => file.finish(),
+            });
+            Ok(unfinished)
+        });
+        let hash = RandomState::with_seed(0x6d61_696e_7374_656d ^ u64::from(depth));
+        Ok(Self { keys, files: files.collect::<Result<_>>()?, manager, hash })
+    }
+
+    /// Adds the rows of `batch`, each to the file of its keys.
+    ///
+    /// # Errors
+    /// Of the keys; when files cannot be written.
+    pub(super) fn add(&mut self, batch: &RecordBatch) -> Result<()> {
+        let keys = self.keys.iter().map(|key| key.evaluate(batch)?.into_array(batch.num_rows()));
+        let keys = keys.collect::<Result<Vec<_>>>()?;
+        let mut hashes = vec![0; batch.num_rows()];
+        create_hashes(&keys, &self.hash, &mut hashes)?;
+        let mut rows: [Vec<u32>; PARTITIONS] = Default::default();
+        for (row, hash) in (0..).zip(hashes) {
+            rows[(hash >> 32) as usize % PARTITIONS].push(row);
+        }
+        for (file, rows) in self.files.iter_mut().zip(rows) {
+            if !rows.is_empty() {
+                file(Some(&take_record_batch(batch, &UInt32Array::from(rows))?))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The files, written.
+    ///
+    /// # Errors
+    /// When they cannot be.
+    pub(super) fn finish(self) -> Result<Vec<Partition>> {
+        let Self { files, manager, .. } = self;
+        let finished = |mut file: Unfinished| Ok(Partition { file: file(None)?, manager: manager.clone() });
+        files.into_iter().map(finished).collect()
+    }
+}
+
+/// A file of one side, which goes away with this.
+pub(super) struct Partition {
+    /// None without rows.
+    file: Option<Arc<dyn SpillFile>>,
+    manager: SpillManager,
+}
+
+impl Partition {
+    /// Its rows.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub(super) fn read(self) -> Result<SendableRecordBatchStream> {
+        let schema: SchemaRef = self.manager.schema().clone();
+        match self.file {
+            Some(file) => self.manager.read_spill_as_stream(file, None),
+            None => Ok(Box::pin(EmptyRecordBatchStream::new(schema))),
+        }
+    }
+}
