@@ -22,15 +22,22 @@ fn every_statement_answers_as_sqlite_does() {
             ("first call", "p99"),
         ],
     );
-    assert_eq!(tiny::figures(&report).iter().filter(|(_, metric)| *metric == "rate").count(), 41, "{}", report.text());
+    assert_eq!(tiny::figures(&report).iter().filter(|(_, metric)| *metric == "rate").count(), 45, "{}", report.text());
     let rates = report.figures().iter().filter(|figure| figure.metric == "rate");
     for figure in rates {
         assert!(figure.value > 0.0 && figure.yardstick.is_some(), "{}", figure.case);
-        let promised = figure.case.starts_with("EXPLAIN") || figure.case == "first call";
+        let promised = !is_small(&figure.case);
         assert_eq!(figure.reach.is_some(), promised, "{}", figure.case);
     }
     assert!(!report.text().contains("refused"), "{}", report.text());
     assert!(report.text().contains("no peers, their columns are empty"), "{}", report.text());
+}
+
+/// Whether DuckDB's rate is what a case is held to, by eye.
+fn is_small(case: &str) -> bool {
+    let small =
+        ["SELECT 1", "filter", "group", "small join", "top", "distinct", "aggregates", "having", "window", "subquery"];
+    case.starts_with("medium") || small.contains(&case.trim_end_matches(", prepared"))
 }
 
 #[test]

@@ -5,8 +5,9 @@
 //! what cannot spill takes what there is, and what can spill shares the rest evenly; but some of the rest stays free,
 //! for sorts that have taken all there is would end in merges for which nothing is left.
 //!
-//! Invariant: only [`MemoryPool::grow`], which cannot fail, exchanges, which must not spill, and a share that became
-//! smaller let queries take more than it. It does not own: what operators do without memory, what the cache then evicts.
+//! Invariant: queries take more than the share only by [`MemoryPool::grow`], which cannot fail, by exchanges, which
+//! must not spill, and where the share became smaller. It does not own: what operators do without memory, what the
+//! cache then evicts.
 
 use std::fmt::{Display, Formatter};
 

@@ -4,17 +4,17 @@
 //! may have a large build side are [`SpillingHashJoin`]s. DataFusion 55.2's hash join takes all of its build side into
 //! memory, or ends the query (<https://github.com/apache/datafusion/issues/1599>).
 //!
-//! 1. The rule finds joins whose build side is estimated to take more than an eighth of what queries may: estimates are
-//!    often too low, and what is collected here and then fits costs a reservation more.
+//! 1. The rule finds joins whose build side is estimated to take more than a sixteenth of what queries may.
+//!    Estimates are often too low, and what is collected here and then fits costs a reservation more.
 //! 2. [`operator`] collects the build side. If it fits, DataFusion's join runs over it as ever.
 //! 3. Otherwise both sides go to files, each row by the hash of its keys ([`partitions`]), and a join runs for one pair
 //!    of files after the other: rows with equal keys are in one of them. A file that does not fit is divided again, by
 //!    another hash. (Grace hash join: Kitsuregawa, Tanaka, Moto-oka 1983.)
 //!
-//! Invariants: a row without a partner is in one pair of files, so that outer, semi, anti and mark joins are right pair
-//! by pair. What a plan relies on stays: a join that keeps an order, or has a limit of its own, is left alone, and so is
-//! one with NULL-aware keys, for which a NULL anywhere counts. It does not own: where files are made, and how large they
-//! may become (the session's disk manager).
+//! Invariants: a row without a partner is in one pair of files, so that outer, semi, anti and mark joins are right
+//! pair by pair. What a plan relies on stays: a join that keeps an order, or has a limit of its own, is left alone. So
+//! is one with NULL-aware keys, for which a NULL anywhere counts. It does not own: where files are made, and how large
+//! they may become (the session's disk manager).
 
 mod operator;
 mod partitions;
@@ -38,7 +38,9 @@ use mainstem_postgres::function::{Carried, Named};
 pub(super) use self::operator::SpillingHashJoin;
 
 /// Of what queries may take, the share of a build side that is estimated to fit for sure.
-const SHARE: u64 = 8;
+const SHARE: u64 = 16;
+/// Bytes that DataFusion's hash table takes for a row, at most.
+const TABLE_BYTES: u64 = 48;
 /// Bytes that a value without a fixed width is taken to have.
 const TEXT_BYTES: u64 = 24;
 
@@ -120,8 +122,9 @@ fn estimated_bytes(plan: &dyn ExecutionPlan, statistics: &StatisticsContext) -> 
     let width: u64 = schema.fields().iter().map(|field| width_of(field.data_type())).sum();
     let known = statistics.compute(plan, &StatisticsArgs::new()).ok();
     let rows = known.as_ref().and_then(|known| known.num_rows.get_value().copied());
+    let bytes = known.as_ref().and_then(|known| known.total_byte_size.get_value().copied()).unwrap_or(0) as u64;
     match rows {
-        Some(rows) => (rows as u64).saturating_mul(width.max(1)),
+        Some(rows) => (rows as u64).saturating_mul(width).max(bytes).saturating_add(rows as u64 * TABLE_BYTES),
         None => plan.children().into_iter().map(|child| estimated_bytes(&**child, statistics)).max().unwrap_or(0),
     }
 }

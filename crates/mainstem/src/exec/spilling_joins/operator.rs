@@ -20,14 +20,13 @@ use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use parking_lot::Mutex;
 
+use super::TABLE_BYTES;
 use super::partitions::Partitions;
 
 /// What is done to a plan before it runs.
 pub(in crate::exec) type Prepare = Arc<dyn Fn(Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> + Send + Sync>;
 /// Levels of division: beyond them keys are alike, and no hash would take them apart.
 const DEPTH_MAX: u32 = 4;
-/// Bytes that DataFusion's hash table takes for a row, and the row's own copy when all are put together.
-const TABLE_BYTES: usize = 32;
 
 /// See the module.
 pub(in crate::exec) struct SpillingHashJoin {
@@ -160,7 +159,8 @@ impl Work {
         depth: u32,
     ) -> Result<SendableRecordBatchStream> {
         let (of_build, of_probe) = self.join.on().iter().cloned().unzip();
-        let mut builds = Partitions::new(self.manager(build.schema()), of_build, depth)?;
+        let nulls = self.join.null_equality();
+        let mut builds = Partitions::new(self.manager(build.schema()), of_build, nulls, depth)?;
         let mut collected = collected.hand_over(build.schema());
         while let Some(batch) = collected.next().await.transpose()? {
             builds.add(&batch)?;
@@ -170,7 +170,7 @@ impl Work {
         }
         drop(build);
         let builds = builds.finish()?;
-        let mut probes = Partitions::new(self.manager(probe.schema()), of_probe, depth)?;
+        let mut probes = Partitions::new(self.manager(probe.schema()), of_probe, nulls, depth)?;
         while let Some(batch) = probe.next().await.transpose()? {
             probes.add(&batch)?;
         }
@@ -203,7 +203,7 @@ impl Collected {
 
     /// Adds `batch`; whether there is memory for it.
     fn add(&mut self, batch: RecordBatch) -> bool {
-        let bytes = get_record_batch_memory_size(&batch) + batch.num_rows() * TABLE_BYTES;
+        let bytes = get_record_batch_memory_size(&batch) + batch.num_rows() * TABLE_BYTES as usize;
         let fits = self.memory.try_grow(bytes).is_ok();
         self.batches.push((batch, if fits { bytes } else { 0 }));
         fits

@@ -1,18 +1,21 @@
 //! Rows in files by the hash of their keys.
 //!
-//! Comes in: batches of one side of a join. Goes out: [`PARTITIONS`] files, of which each holds all rows of some keys,
-//! NULLs among them.
+//! Comes in: batches of one side of a join. Goes out: [`PARTITIONS`] files, of which each holds all rows of some keys.
+//! Rows with a NULL among their keys are spread over all files where NULL equals nothing: they have no partner, and
+//! could not be divided by a hash.
 
 use std::sync::Arc;
 
-use arrow::array::{RecordBatch, UInt32Array};
+use arrow::array::{Array, RecordBatch, UInt32Array};
+use arrow::buffer::NullBuffer;
 use arrow::compute::take_record_batch;
 use arrow::datatypes::SchemaRef;
-use datafusion::common::Result;
 use datafusion::common::hash_utils::{RandomState, create_hashes};
+use datafusion::common::{NullEquality, Result};
 use datafusion::execution::SpillFile;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::{EmptyRecordBatchStream, SendableRecordBatchStream, SpillManager};
+use mainstem_kernels::hash::hash_u64;
 
 /// Files of a side.
 pub(super) const PARTITIONS: usize = 16;
@@ -25,16 +28,25 @@ pub(super) struct Partitions {
     keys: Vec<Arc<dyn PhysicalExpr>>,
     files: Vec<Unfinished>,
     manager: SpillManager,
-    /// Another one at each level, and none that DataFusion hashes by: rows of one partition would all be alike.
+    /// Another one at each level, and none that DataFusion hashes by: rows of one partition would all be alike. Seeds
+    /// that differ in a bit or two give hashes that are alike, too.
     hash: RandomState,
+    nulls: NullEquality,
+    /// Rows with NULLs so far.
+    with_null: usize,
 }
 
 impl Partitions {
-    /// Empty ones for rows with `keys`, at level `depth` of division.
+    /// Empty ones for rows with `keys`, whose NULLs are as `nulls` says, at level `depth` of division.
     ///
     /// # Errors
     /// When files cannot be made.
-    pub(super) fn new(manager: SpillManager, keys: Vec<Arc<dyn PhysicalExpr>>, depth: u32) -> Result<Self> {
+    pub(super) fn new(
+        manager: SpillManager,
+        keys: Vec<Arc<dyn PhysicalExpr>>,
+        nulls: NullEquality,
+        depth: u32,
+    ) -> Result<Self> {
         let files = (0..PARTITIONS).map(|_| {
             let mut file = manager.create_in_progress_file("a join")?;
             let unfinished: Unfinished = Box::new(move |batch| match batch {
@@ -43,8 +55,8 @@ impl Partitions {
             });
             Ok(unfinished)
         });
-        let hash = RandomState::with_seed(0x6d61_696e_7374_656d ^ u64::from(depth));
-        Ok(Self { keys, files: files.collect::<Result<_>>()?, manager, hash })
+        let hash = RandomState::with_seed(hash_u64(u64::from(depth)));
+        Ok(Self { keys, files: files.collect::<Result<_>>()?, manager, hash, nulls, with_null: 0 })
     }
 
     /// Adds the rows of `batch`, each to the file of its keys.
@@ -57,8 +69,20 @@ impl Partitions {
         let mut hashes = vec![0; batch.num_rows()];
         create_hashes(&keys, &self.hash, &mut hashes)?;
         let mut rows: [Vec<u32>; PARTITIONS] = Default::default();
-        for (row, hash) in (0..).zip(hashes) {
-            rows[(hash >> 32) as usize % PARTITIONS].push(row);
+        let spread = match self.nulls {
+            NullEquality::NullEqualsNothing => {
+                keys.iter().fold(None, |nulls, key| NullBuffer::union(nulls.as_ref(), key.logical_nulls().as_ref()))
+            }
+            NullEquality::NullEqualsNull => None,
+        };
+        for (row, hash) in hashes.into_iter().enumerate() {
+            let at = if spread.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
+                self.with_null += 1;
+                self.with_null
+            } else {
+                (hash >> 32) as usize
+            };
+            rows[at % PARTITIONS].push(row as u32);
         }
         for (file, rows) in self.files.iter_mut().zip(rows) {
             if !rows.is_empty() {

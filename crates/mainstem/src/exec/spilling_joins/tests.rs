@@ -40,7 +40,7 @@ const TYPES: [JoinType; 10] = [
 fn table(rows: u64, keys: u64, seed: u64) -> Arc<dyn ExecutionPlan> {
     let fields = [("k", DataType::Int64), ("n", DataType::Int64), ("t", DataType::Utf8View)];
     let schema = Arc::new(Schema::new(fields.map(|(name, of)| Field::new(name, of, true)).to_vec()));
-    let numbers: Vec<u64> = (0..rows).map(|row| hash_u64(row ^ seed)).collect();
+    let numbers: Vec<u64> = (0..rows).map(|row| hash_u64(row ^ seed << 32)).collect();
     let batches = numbers.chunks(700).map(|numbers| {
         let key = numbers.iter().map(|n| (n % 13 > 0).then(|| (n / 13 % keys) as i64));
         let columns: [ArrayRef; 3] = [
@@ -104,12 +104,12 @@ fn joins_without_memory_for_their_build_side_give_the_same_rows() {
         ] {
             // NULL that equals NULL makes many pairs.
             let (build, probe) = if nulls == NullEquality::NullEqualsNull { (4_000, 900) } else { (20_000, 6_000) };
-            let join = join(build, probe, 9_000, of, nulls, filtered);
+            let join = join(build, probe, 30_000, of, nulls, filtered);
             let bytes = build as usize * 40;
             let expected = rows(Arc::new(join.builder().build().unwrap()), usize::MAX).unwrap();
             assert!(rows(Arc::new(join.builder().reset_state().build().unwrap()), bytes).is_err(), "{of}");
             let spilling = Arc::new(SpillingHashJoin::new(&join).unwrap());
-            assert!(!expected.is_empty());
+            assert!(!expected.is_empty(), "{of} {nulls:?} {filtered}");
             assert!(rows(spilling.clone(), bytes).unwrap() == expected, "{of} {nulls:?} {filtered}");
             assert!(spilled(&*spilling) > 16, "{of}");
         }
@@ -133,7 +133,7 @@ fn what_is_much_larger_than_memory_is_divided_more_than_once() {
     let join = join(60_000, 2_000, 60_000, JoinType::Full, NullEquality::NullEqualsNothing, false);
     let expected = rows(Arc::new(join.builder().build().unwrap()), usize::MAX).unwrap();
     let spilling = Arc::new(SpillingHashJoin::new(&join).unwrap());
-    assert!(rows(spilling.clone(), 200 << 10).unwrap() == expected);
+    assert!(rows(spilling.clone(), 400 << 10).unwrap() == expected);
     assert!(spilled(&*spilling) > 64, "{}", spilled(&*spilling));
 }
 
@@ -157,8 +157,8 @@ fn joins_spill_whose_build_side_may_be_large() {
         displayable(&*plan).one_line().to_string()
     };
     let plain = |of| join(20_000, 10, 100, of, NullEquality::NullEqualsNothing, false);
-    // Two integers and a text: 40 bytes a row.
-    for (query_bytes, spills) in [(4 << 20, true), (8 << 20, false)] {
+    // Two integers, a text, and 48 for the table: some 100 to 150 bytes a row.
+    for (query_bytes, spills) in [(24 << 20, true), (64 << 20, false)] {
         let shown = shown(Arc::new(plain(JoinType::Inner)), query_bytes);
         assert_eq!(shown.starts_with("SpillingHashJoinExec: mode=CollectLeft"), spills, "{shown}");
     }

@@ -205,6 +205,40 @@ fn recent_rows_and_write_sets_give_way() {
     assert_eq!(rows(&connection, sums), ["20000|12809000|8000|1000"]);
 }
 
+/// Joins whose build sides are several times as large as what queries may take.
+#[test]
+fn joins_spill() {
+    let database = database(false);
+    let connection = database.connect().unwrap();
+    connection
+        .execute_batch(
+            "CREATE TABLE a (k BIGINT, s TEXT);
+             INSERT INTO a SELECT nullif(g * 7919 % 100003, 5), md5(g::text) || md5((g + 1)::text) FROM generate_series(1, 100000) g;
+             CREATE TABLE b (k BIGINT, s TEXT);
+             INSERT INTO b SELECT nullif(g * 104729 % 120011, 7), md5(g::text) || md5((g + 2)::text) FROM generate_series(1, 100000) g",
+        )
+        .unwrap();
+    let queries = [
+        "SELECT count(*), min(a.s), max(b.s) FROM a JOIN b ON a.k = b.k",
+        "SELECT count(*), count(a.s), count(b.s), max(a.s || b.s) FROM a FULL JOIN b ON a.k = b.k AND a.s < b.s",
+        "SELECT count(*), count(b.s), max(b.s) FROM a LEFT JOIN b ON a.k = b.k",
+        "SELECT count(*), max(s) FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.k = a.k AND b.s > a.s)",
+        "SELECT count(*), max(s) FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.k = a.k AND b.s <> a.s)",
+        "SELECT count(*), max(a.s), min(b.s) FROM a JOIN b ON a.s = b.s",
+        "SELECT count(*), max(x.s) FROM a AS x JOIN a AS y ON x.s = y.s JOIN b ON b.k = y.k",
+    ];
+    connection.execute("SET memory_limit = '1GB'").unwrap();
+    let answers: Vec<_> = queries.iter().map(|sql| rows(&connection, sql)).collect();
+    for threads in [1, 2, 4] {
+        connection.execute(&format!("SET memory_limit = '16MB'; SET threads = {threads}")).unwrap();
+        let plan = rows(&connection, &format!("EXPLAIN {}", queries[1])).join("\n");
+        assert!(plan.contains("SpillingHashJoinExec"), "{plan}");
+        for (sql, answer) in queries.iter().zip(&answers) {
+            assert_eq!(rows(&connection, sql), *answer, "{threads}: {sql}");
+        }
+    }
+}
+
 /// Each says what wants how much of what, and what to do about it: no names of the planner's, and nothing that is cut
 /// off.
 #[test]
@@ -215,11 +249,12 @@ fn queries_without_memory_say_so_in_whole_sentences() {
         .execute_batch(
             "CREATE TABLE t (k BIGINT PRIMARY KEY, s TEXT);
              INSERT INTO t SELECT g, md5(g::text) || md5((g + 1)::text) FROM generate_series(1, 100000) g;
-             CREATE TABLE one (k BIGINT PRIMARY KEY, s TEXT); SET memory_limit = '16MB'",
+             SET memory_limit = '16MB'",
         )
         .unwrap();
     for sql in [
-        "SELECT count(*) FROM t a JOIN t b ON a.s = b.s WHERE a.k <> b.k + 7",
+        // A NULL anywhere would count: it does not spill.
+        "SELECT count(*) FROM t WHERE s NOT IN (SELECT s || 'x' FROM t)",
         "SELECT count(DISTINCT s), count(DISTINCT s || k) FROM t",
         "SELECT length(repeat('x', 100000000))",
         "SELECT length(lpad(s, 20000)) FROM t",
