@@ -31,8 +31,13 @@ fn left_free(share: usize) -> usize {
 /// Whether `consumer` must not spill: DataFusion 55.2's exchanges stop for ever where two of their inputs do
 /// (<https://github.com/apache/datafusion/issues/24883>, mended behind 55.2). They hold a few batches for each output,
 /// as long as no reader stays behind the others.
-fn waits_for_ever(consumer: &MemoryConsumer) -> bool {
+fn is_exchange(consumer: &MemoryConsumer) -> bool {
     consumer.name().starts_with("RepartitionExec")
+}
+
+/// Whether `consumer` spills where it is given nothing.
+fn spills(consumer: &MemoryConsumer) -> bool {
+    consumer.can_spill() && !is_exchange(consumer)
 }
 
 /// What all queries of a database take.
@@ -58,12 +63,12 @@ impl Taken {
     }
 
     fn of(&mut self, consumer: &MemoryConsumer) -> &mut usize {
-        if consumer.can_spill() { &mut self.spillable } else { &mut self.unspillable }
+        if spills(consumer) { &mut self.spillable } else { &mut self.unspillable }
     }
 
     /// What one more reservation of `consumer` that has `size` bytes may take in addition, of `share` bytes.
     fn available(self, consumer: &MemoryConsumer, size: usize, share: usize) -> usize {
-        if consumer.can_spill() {
+        if spills(consumer) {
             let all = share.saturating_sub(self.unspillable.max(left_free(share)));
             all.checked_div(self.spilling).unwrap_or(all).saturating_sub(size)
         } else {
@@ -99,13 +104,13 @@ impl MemoryPool for QueryPool {
     }
 
     fn register(&self, consumer: &MemoryConsumer) {
-        if consumer.can_spill() {
+        if spills(consumer) {
             self.taken.lock().spilling += 1;
         }
     }
 
     fn unregister(&self, consumer: &MemoryConsumer) {
-        if consumer.can_spill() {
+        if spills(consumer) {
             let mut taken = self.taken.lock();
             taken.spilling = taken.spilling.saturating_sub(1);
         }
@@ -128,7 +133,7 @@ impl MemoryPool for QueryPool {
         let (consumer, share) = (reservation.consumer(), self.share());
         let mut taken = self.taken.lock();
         let available = taken.available(consumer, reservation.size(), share);
-        if additional > available && !waits_for_ever(consumer) {
+        if additional > available && !is_exchange(consumer) {
             let refused = Refused {
                 has: reservation.size(),
                 wants: additional,

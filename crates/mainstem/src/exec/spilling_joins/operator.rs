@@ -7,7 +7,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, internal_datafusion_err};
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
@@ -27,6 +27,8 @@ use super::partitions::Partitions;
 pub(in crate::exec) type Prepare = Arc<dyn Fn(Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> + Send + Sync>;
 /// Levels of division: beyond them keys are alike, and no hash would take them apart.
 const DEPTH_MAX: u32 = 4;
+/// The part of the memory of queries that is left to other operators: one in so many.
+const LEFT_TO_OTHERS: usize = 4;
 
 /// See the module.
 pub(in crate::exec) struct SpillingHashJoin {
@@ -190,28 +192,36 @@ impl Work {
     }
 }
 
-/// Rows of the build side, and what they will take.
+/// Rows of the build side, and what they will take: as much as there is, but for a part that is left to the operators
+/// around, of which some cannot spill. (An even share, as sorts have it, would be so small beside exchanges that files
+/// are divided again and again.)
 struct Collected {
     batches: Vec<(RecordBatch, usize)>,
     memory: MemoryReservation,
+    pool: Arc<dyn MemoryPool>,
 }
 
 impl Collected {
     fn new(context: &TaskContext) -> Self {
-        Self { batches: Vec::new(), memory: MemoryConsumer::new("join").register(context.memory_pool()) }
+        let pool = context.memory_pool().clone();
+        Self { batches: Vec::new(), memory: MemoryConsumer::new("join").register(&pool), pool }
     }
 
     /// Adds `batch`; whether there is memory for it.
     fn add(&mut self, batch: RecordBatch) -> bool {
         let bytes = get_record_batch_memory_size(&batch) + batch.num_rows() * TABLE_BYTES as usize;
-        let fits = self.memory.try_grow(bytes).is_ok();
+        let is_left = match self.pool.memory_limit() {
+            MemoryLimit::Finite(limit) => self.pool.reserved().saturating_add(bytes) <= limit - limit / LEFT_TO_OTHERS,
+            _ => true,
+        };
+        let fits = is_left && self.memory.try_grow(bytes).is_ok();
         self.batches.push((batch, if fits { bytes } else { 0 }));
         fits
     }
 
     /// The batches, whose memory is whoever's takes them.
     fn hand_over(self, schema: SchemaRef) -> SendableRecordBatchStream {
-        let Self { batches, memory } = self;
+        let Self { batches, memory, .. } = self;
         let batches = batches.into_iter().map(move |(batch, bytes)| {
             memory.shrink(bytes);
             Ok(batch)
