@@ -5,8 +5,8 @@
 //! process, and DuckDB's, a process behind its Python binding: the cost of that call is a few microseconds of some
 //! hundred.
 //!
-//! 1. Users, orders with a key of two columns, and a table of 1,000 rows (`tables`) are loaded, here, into SQLite in
-//!    memory and by the peer;
+//! 1. Users, orders with a key of two columns, and tables of 1,000 and 100,000 rows (`tables`) are loaded, here, into
+//!    a file of SQLite's and by the peer;
 //! 2. before the first round of a case (`cases`) all engines answer the same values (`inputs`), and what they answer is
 //!    compared: rows, and the sum of the whole numbers in them;
 //! 3. each case runs in rounds, ours and the others' in turn (`ours`, `sqlite`, `bench/peers/statements.py`).

@@ -32,7 +32,7 @@ fn left_free(share: usize) -> usize {
 /// (<https://github.com/apache/datafusion/issues/24883>, mended behind 55.2). They hold a few batches for each output,
 /// as long as no reader stays behind the others.
 fn is_exchange(consumer: &MemoryConsumer) -> bool {
-    consumer.name().starts_with("RepartitionExec")
+    consumer.can_spill() && consumer.name().starts_with("RepartitionExec")
 }
 
 /// Whether `consumer` spills where it is given nothing.

@@ -24,7 +24,7 @@
 //! | joins that may be larger than memory | `spilling_joins` | limits where they are, and keys that scans are told |
 //! | joins made to be canceled | `cancel` | |
 //!
-//! Rules of the analyzer and the optimizer that a plan gives nothing to do are left out (`triggers`).
+//! Rules that a plan gives nothing to do are left out (`triggers`).
 
 use std::sync::Arc;
 

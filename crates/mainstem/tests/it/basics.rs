@@ -93,6 +93,7 @@ fn plans_show_what_the_store_does() {
         "SELECT k, n FROM t ORDER BY k",
         "SELECT n, k FROM t ORDER BY k LIMIT 5",
         "SELECT k FROM t WHERE k > 500 ORDER BY k LIMIT 5",
+        "SELECT k, row_number() OVER (ORDER BY k) FROM t",
     ] {
         assert!(!sorted(sql) && plan(sql).contains("order=[k"), "{sql}: {}", plan(sql));
     }

@@ -23,6 +23,8 @@ use crate::provider::RuntimeFilter;
 
 /// Of what queries may take: the part that the keys of one partition may.
 const SHARE_OF_KEYS: usize = 16;
+/// Of what queries may take: the part that keys of one partition may keep from being freed.
+const SHARE_OF_BATCHES: usize = 8;
 /// Of what queries may take: the part up to which keys take some.
 const SHARE_OF_ALL: usize = 2;
 
@@ -103,11 +105,21 @@ impl ExecutionPlan for KeyCollector {
         let input = self.input.execute(partition, context)?;
         let keys = vec![Vec::new(); self.keys.len()];
         let (filters, collected) = (self.keys.clone(), self.collected.clone());
-        Ok(Box::pin(Collecting { input, partition, filters, keys, memory, room, collected, is_complete: true }))
+        Ok(Box::pin(Collecting {
+            input,
+            partition,
+            filters,
+            keys,
+            memory,
+            shared_bytes: 0,
+            room,
+            collected,
+            is_complete: true,
+        }))
     }
 }
 
-/// How much keys may take: a filter saves time, and what it takes is missed by joins, which cannot spill.
+/// How much keys may take: a filter saves time, and what it takes is missed by joins.
 struct Room {
     pool: Arc<dyn MemoryPool>,
 }
@@ -124,6 +136,15 @@ impl Room {
         };
         is_small && memory.try_grow(bytes).is_ok()
     }
+
+    /// Whether so many bytes of batches may be kept from being freed. A join that holds them counts them itself, and one
+    /// that spills lets go of them.
+    fn may_share(&self, bytes: usize) -> bool {
+        match self.pool.memory_limit() {
+            MemoryLimit::Finite(limit) => bytes <= limit / SHARE_OF_BATCHES,
+            _ => true,
+        }
+    }
 }
 
 /// Batches of one partition.
@@ -133,6 +154,8 @@ struct Collecting {
     filters: Vec<(usize, Arc<RuntimeFilter>)>,
     keys: Keys,
     memory: MemoryReservation,
+    /// Of keys that stand in the batches themselves.
+    shared_bytes: usize,
     room: Room,
     collected: Arc<Mutex<Collected>>,
     /// Whether the keys of all batches are in `keys`.
@@ -150,8 +173,14 @@ impl Collecting {
             let Some((column, _)) = self.filters.get(at) else { continue };
             let column = batch.column(*column);
             let (values, is_shared) = integers(column)?;
-            // The join holds the batch as long as these are needed.
-            if !is_shared && !self.room.take(&self.memory, values.len() * size_of::<i64>()) {
+            let bytes = values.len() * size_of::<i64>();
+            let has_room = if is_shared {
+                self.shared_bytes += bytes;
+                self.room.may_share(self.shared_bytes)
+            } else {
+                self.room.take(&self.memory, bytes)
+            };
+            if !has_room {
                 self.give_up();
                 return Ok(());
             }

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::utils::memory::RecordBatchMemoryCounter;
 use datafusion::common::{Result, internal_datafusion_err};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricsSet, SpillMetrics};
-use datafusion::physical_plan::spill::get_record_batch_memory_size;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, SpillManager};
@@ -29,6 +29,8 @@ pub(in crate::exec) type Prepare = Arc<dyn Fn(Arc<dyn ExecutionPlan>) -> Result<
 const DEPTH_MAX: u32 = 4;
 /// The part of the memory of queries that is left to other operators: one in so many.
 const LEFT_TO_OTHERS: usize = 4;
+/// The part of it that a join may take whatever others have: one in so many. Less would be divided without end.
+const ALWAYS: usize = 64;
 
 /// See the module.
 pub(in crate::exec) struct SpillingHashJoin {
@@ -128,21 +130,31 @@ impl Work {
         async move {
             let mut collected = Collected::new(&self.context);
             while let Some(batch) = build.next().await.transpose()? {
-                let fits = collected.add(batch);
-                if fits || depth == DEPTH_MAX {
+                if collected.add(batch) {
                     continue;
                 }
-                return self.divided(collected, build, probe, depth).await;
+                if depth < DEPTH_MAX {
+                    return self.divided(collected, build, probe, depth).await;
+                }
+                // DataFusion's join says what it lacks.
+                let schema = build.schema();
+                let all = collected.into_stream(schema.clone()).chain(build);
+                return self.joined(Box::pin(RecordBatchStreamAdapter::new(schema, all)), probe);
             }
-            self.joined(collected, probe)
+            let build = collected.into_stream(build.schema());
+            self.joined(build, probe)
         }
         .boxed()
     }
 
-    /// DataFusion's join over `collected`.
-    fn joined(&self, collected: Collected, probe: SendableRecordBatchStream) -> Result<SendableRecordBatchStream> {
-        let left = given(self.join.left().schema(), collected.hand_over(self.join.left().schema()))?;
-        let right = given(self.join.right().schema(), probe)?;
+    /// DataFusion's join of `build` and `probe`.
+    fn joined(
+        &self,
+        build: SendableRecordBatchStream,
+        probe: SendableRecordBatchStream,
+    ) -> Result<SendableRecordBatchStream> {
+        let left = one_partition(self.join.left().schema(), build)?;
+        let right = one_partition(self.join.right().schema(), probe)?;
         let join = self.join.builder().with_new_children(vec![left, right])?;
         let join = join.with_partition_mode(PartitionMode::CollectLeft).reset_state().recompute_properties();
         let mut join = join.build_exec()?;
@@ -162,8 +174,8 @@ impl Work {
     ) -> Result<SendableRecordBatchStream> {
         let (of_build, of_probe) = self.join.on().iter().cloned().unzip();
         let nulls = self.join.null_equality();
-        let mut builds = Partitions::new(self.manager(build.schema()), of_build, nulls, depth)?;
-        let mut collected = collected.hand_over(build.schema());
+        let mut builds = Partitions::new(self.manager(build.schema()), of_build, nulls, depth);
+        let mut collected = collected.into_stream(build.schema());
         while let Some(batch) = collected.next().await.transpose()? {
             builds.add(&batch)?;
         }
@@ -172,7 +184,7 @@ impl Work {
         }
         drop(build);
         let builds = builds.finish()?;
-        let mut probes = Partitions::new(self.manager(probe.schema()), of_probe, nulls, depth)?;
+        let mut probes = Partitions::new(self.manager(probe.schema()), of_probe, nulls, depth);
         while let Some(batch) = probe.next().await.transpose()? {
             probes.add(&batch)?;
         }
@@ -197,6 +209,8 @@ impl Work {
 /// are divided again and again.)
 struct Collected {
     batches: Vec<(RecordBatch, usize)>,
+    /// Batches may share their buffers.
+    counter: RecordBatchMemoryCounter,
     memory: MemoryReservation,
     pool: Arc<dyn MemoryPool>,
 }
@@ -204,23 +218,27 @@ struct Collected {
 impl Collected {
     fn new(context: &TaskContext) -> Self {
         let pool = context.memory_pool().clone();
-        Self { batches: Vec::new(), memory: MemoryConsumer::new("join").register(&pool), pool }
+        let memory = MemoryConsumer::new("join").register(&pool);
+        Self { batches: Vec::new(), counter: RecordBatchMemoryCounter::new(), memory, pool }
     }
 
     /// Adds `batch`; whether there is memory for it.
     fn add(&mut self, batch: RecordBatch) -> bool {
-        let bytes = get_record_batch_memory_size(&batch) + batch.num_rows() * TABLE_BYTES as usize;
-        let is_left = match self.pool.memory_limit() {
-            MemoryLimit::Finite(limit) => self.pool.reserved().saturating_add(bytes) <= limit - limit / LEFT_TO_OTHERS,
+        let bytes = self.counter.count_batch(&batch) + batch.num_rows() * TABLE_BYTES as usize;
+        let may_grow = match self.pool.memory_limit() {
+            MemoryLimit::Finite(limit) => {
+                self.pool.reserved().saturating_add(bytes) <= limit - limit / LEFT_TO_OTHERS
+                    || self.memory.size().saturating_add(bytes) <= limit / ALWAYS
+            }
             _ => true,
         };
-        let fits = is_left && self.memory.try_grow(bytes).is_ok();
+        let fits = may_grow && self.memory.try_grow(bytes).is_ok();
         self.batches.push((batch, if fits { bytes } else { 0 }));
         fits
     }
 
     /// The batches, whose memory is whoever's takes them.
-    fn hand_over(self, schema: SchemaRef) -> SendableRecordBatchStream {
+    fn into_stream(self, schema: SchemaRef) -> SendableRecordBatchStream {
         let Self { batches, memory, .. } = self;
         let batches = batches.into_iter().map(move |(batch, bytes)| {
             memory.shrink(bytes);
@@ -231,7 +249,7 @@ impl Collected {
 }
 
 /// `rows` as a plan of one partition, which can be run once.
-fn given(schema: SchemaRef, rows: SendableRecordBatchStream) -> Result<Arc<dyn ExecutionPlan>> {
+fn one_partition(schema: SchemaRef, rows: SendableRecordBatchStream) -> Result<Arc<dyn ExecutionPlan>> {
     let once = Arc::new(Once { schema: schema.clone(), rows: Mutex::new(Some(rows)) });
     Ok(Arc::new(StreamingTableExec::try_new(schema, vec![once], Option::None, Option::None, false, Option::None)?))
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, RecordBatch, UInt32Array};
 use arrow::buffer::NullBuffer;
-use arrow::compute::take_record_batch;
+use arrow::compute::{concat_batches, take_record_batch};
 use arrow::datatypes::SchemaRef;
 use datafusion::common::hash_utils::{RandomState, create_hashes};
 use datafusion::common::{NullEquality, Result};
@@ -20,13 +20,59 @@ use mainstem_kernels::hash::hash_u64;
 /// Files of a side.
 pub(super) const PARTITIONS: usize = 16;
 
+/// Rows that are put together before they are written: batches of a few rows take more bytes than their rows.
+const ROWS_TOGETHER: usize = 1_024;
+
 /// A file that is written: it takes batches, and is finished by none. (DataFusion's type for it has no public name.)
 type Unfinished = Box<dyn FnMut(Option<&RecordBatch>) -> Result<Option<Arc<dyn SpillFile>>> + Send>;
+
+/// A file of one side while it is written.
+#[derive(Default)]
+struct Writer {
+    /// None before the first row.
+    file: Option<Unfinished>,
+    waiting: Vec<RecordBatch>,
+    rows_waiting: usize,
+}
+
+impl Writer {
+    fn add(&mut self, rows: RecordBatch, manager: &SpillManager) -> Result<()> {
+        self.rows_waiting += rows.num_rows();
+        self.waiting.push(rows);
+        if self.rows_waiting >= ROWS_TOGETHER { self.write(manager) } else { Ok(()) }
+    }
+
+    fn write(&mut self, manager: &SpillManager) -> Result<()> {
+        if self.rows_waiting == 0 {
+            return Ok(());
+        }
+        let rows = concat_batches(manager.schema(), &self.waiting)?;
+        self.waiting.clear();
+        self.rows_waiting = 0;
+        let file = match &mut self.file {
+            Some(file) => file,
+            None => {
+                let mut file = manager.create_in_progress_file("a join")?;
+                self.file.insert(Box::new(move |batch| match batch {
+                    Some(batch) => file.append_batch(batch).map(|_| None),
+                    None => file.finish(),
+                }))
+            }
+        };
+        file(Some(&rows)).map(drop)
+    }
+
+    fn finish(mut self, manager: &SpillManager) -> Result<Partition> {
+        self.write(manager)?;
+        let file = self.file.as_mut().map(|file| file(None)).transpose()?.flatten();
+        Ok(Partition { file, manager: manager.clone() })
+    }
+}
 
 /// The files of one side while they are written.
 pub(super) struct Partitions {
     keys: Vec<Arc<dyn PhysicalExpr>>,
-    files: Vec<Unfinished>,
+    files: [Writer; PARTITIONS],
     manager: SpillManager,
     /// Another one at each level, and none that DataFusion hashes by: rows of one partition would all be alike. Seeds
     /// that differ in a bit or two give hashes that are alike, too.
@@ -38,25 +84,14 @@ pub(super) struct Partitions {
 
 impl Partitions {
     /// Empty ones for rows with `keys`, whose NULLs are as `nulls` says, at level `depth` of division.
-    ///
-    /// # Errors
-    /// When files cannot be made.
     pub(super) fn new(
         manager: SpillManager,
         keys: Vec<Arc<dyn PhysicalExpr>>,
         nulls: NullEquality,
         depth: u32,
-    ) -> Result<Self> {
-        let files = (0..PARTITIONS).map(|_| {
-            let mut file = manager.create_in_progress_file("a join")?;
-            let unfinished: Unfinished = Box::new(move |batch| match batch {
-                Some(batch) => file.append_batch(batch).map(|_| None),
-                None => file.finish(),
-            });
-            Ok(unfinished)
-        });
+    ) -> Self {
         let hash = RandomState::with_seed(hash_u64(u64::from(depth)));
-        Ok(Self { keys, files: files.collect::<Result<_>>()?, manager, hash, nulls, with_null: 0 })
+        Self { keys, files: Default::default(), manager, hash, nulls, with_null: 0 }
     }
 
     /// Adds the rows of `batch`, each to the file of its keys.
@@ -86,7 +121,7 @@ impl Partitions {
         }
         for (file, rows) in self.files.iter_mut().zip(rows) {
             if !rows.is_empty() {
-                file(Some(&take_record_batch(batch, &UInt32Array::from(rows))?))?;
+                file.add(take_record_batch(batch, &UInt32Array::from(rows))?, &self.manager)?;
             }
         }
         Ok(())
@@ -98,8 +133,7 @@ impl Partitions {
     /// When they cannot be.
     pub(super) fn finish(self) -> Result<Vec<Partition>> {
         let Self { files, manager, .. } = self;
-        let finished = |mut file: Unfinished| Ok(Partition { file: file(None)?, manager: manager.clone() });
-        files.into_iter().map(finished).collect()
+        files.into_iter().map(|file| file.finish(&manager)).collect()
     }
 }
 

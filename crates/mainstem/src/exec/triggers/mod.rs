@@ -180,7 +180,6 @@ pub(super) fn optimized(plan: &LogicalPlan, state: &mut SessionState) -> Result<
     if let LogicalPlan::Explain(explain) = plan {
         // What VERBOSE shows is the plan behind each rule.
         if explain.verbose {
-            state.config_mut().options_mut().optimizer.max_passes = PASSES_MAX;
             return state.optimize(plan);
         }
         let explained = Arc::new(optimized(&explain.plan, state)?);
@@ -199,7 +198,12 @@ pub(super) fn optimized(plan: &LogicalPlan, state: &mut SessionState) -> Result<
     if state.config_options().optimizer.max_passes != passes {
         state.config_mut().options_mut().optimizer.max_passes = passes;
     }
-    optimizer.optimize(analyzed, state, |_, _| {})
+    let optimized = optimizer.optimize(analyzed, state, |_, _| {});
+    if passes != PASSES_MAX {
+        // What else optimises plans of the session knows nothing of this one.
+        state.config_mut().options_mut().optimizer.max_passes = PASSES_MAX;
+    }
+    optimized
 }
 
 /// `plan`, analyzed. What looks for casts and operators is asked once types are known. (DataFusion's `Analyzer` has
@@ -230,6 +234,8 @@ fn is_settled_by_one_pass(plan: &LogicalPlan, kinds: Kinds) -> bool {
         match node {
             LogicalPlan::Filter(_) => filters += 1,
             LogicalPlan::Projection(_) => projections += 1,
+            // What a condition on groups becomes below is simplified by the next pass.
+            LogicalPlan::Aggregate(_) if filters > 0 => return false,
             LogicalPlan::Aggregate(_) => aggregates += 1,
             LogicalPlan::TableScan(_) => return filters <= 1 && projections <= 1 && aggregates <= 1,
             LogicalPlan::Sort(_) | LogicalPlan::SubqueryAlias(_) => {}

@@ -34,7 +34,8 @@ pub(super) const TRIGGERS: &[(&str, Kinds)] = &[
     ("HashJoinBuffering", JOIN),
     ("LimitPushdown", LIMIT),
     ("TopKRepartition", LIMIT),
-    ("PushdownSort", SORT),
+    // Sorts that operators require, too.
+    ("PushdownSort", REQUIRING),
     ("SanityCheckPlan", REQUIRING),
     ("ordered_output", PARTITIONS),
     ("dynamic_filters", JOIN | SORT | LIMIT),
