@@ -5,6 +5,7 @@ mod files;
 mod function_names;
 mod kept;
 mod memory;
+mod parsed_views;
 mod recursive_query;
 mod size;
 
@@ -41,6 +42,7 @@ use self::files::StatementFiles;
 use self::function_names::{check_calls, with_similar_functions};
 pub(crate) use self::kept::KeptPlan;
 use self::memory::WithinMemory;
+use self::parsed_views::ParsedViews;
 use self::size::{Size, is_in_file_order, size_of};
 use super::cancel::{Interruption, cancelable_joins};
 use super::dynamic_filters::MinRows;
@@ -65,9 +67,7 @@ use crate::provider::{
     CATALOG, FileCache, Progress, StatementCatalog, StatementTables, SystemTables, Wanted, undefined_schema,
     undefined_table,
 };
-use crate::sql::{
-    FILES_SCHEMA, INFORMATION, RELATIONS_MAX, SYSTEM, TARGET_SCHEMA, TableName, state, stored_query, with_stored,
-};
+use crate::sql::{FILES_SCHEMA, INFORMATION, RELATIONS_MAX, SYSTEM, TARGET_SCHEMA, TableName, state, with_stored};
 use mainstem_postgres::function::{Carried, SessionSearchPath};
 
 /// Views over one another: each level makes plans deeper, which are walked by recursion.
@@ -82,6 +82,7 @@ pub(crate) struct Planner {
     dynamic_filters: MinRows,
     kinds: PlanKinds,
     query_bytes: QueryBytes,
+    views: ParsedViews,
     /// Scans of kept plans whose rows were found by key.
     scans_by_key: u64,
     /// Those that the running statement reads.
@@ -133,6 +134,7 @@ impl Planner {
             dynamic_filters,
             kinds,
             query_bytes,
+            views: ParsedViews::default(),
             scans_by_key: 0,
             files: StatementFiles::default(),
         }
@@ -290,8 +292,7 @@ impl Planner {
             return Err(Error::invalid(state::TOO_COMPLEX, message));
         }
         with_stored(view.query.len(), || {
-            let mut statement = Ast::Query(stored_query(&view.query)?);
-            rewrite(&mut statement, BesideStar::Mentioned);
+            let mut statement = self.views.statement(&view.query)?;
             with_settings(&mut statement, &|name| source.settings.show(name))?;
             with_tables(&mut statement, source, &self.files)?;
             let statement = PlannerStatement::Statement(Box::new(statement));
