@@ -24,7 +24,7 @@ use crate::provider::RuntimeFilter;
 /// Of what queries may take: the part that the keys of one partition may.
 const SHARE_OF_KEYS: usize = 16;
 /// Of what queries may take: the part that keys of one partition may keep from being freed.
-const SHARE_OF_BATCHES: usize = 8;
+const SHARE_OF_BATCHES: usize = 4;
 /// Of what queries may take: the part up to which keys take some.
 const SHARE_OF_ALL: usize = 2;
 
