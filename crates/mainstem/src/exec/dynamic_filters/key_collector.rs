@@ -137,8 +137,8 @@ impl Room {
         is_small && memory.try_grow(bytes).is_ok()
     }
 
-    /// Whether so many bytes of batches may be kept from being freed. A join that holds them counts them itself, and one
-    /// that spills lets go of them.
+    /// Whether so many bytes of batches may be kept from being freed. A join that holds them counts them itself, and
+    /// one that spills lets go of them.
     fn may_share(&self, bytes: usize) -> bool {
         match self.pool.memory_limit() {
             MemoryLimit::Finite(limit) => bytes <= limit / SHARE_OF_BATCHES,
