@@ -7,6 +7,7 @@
 //! It does not own: what statements do to a transaction (`plan`), a connection's state (`session`).
 
 mod cancel;
+mod code_aggregates;
 mod dynamic_filters;
 mod environment;
 mod generate_series;
@@ -18,6 +19,7 @@ mod plan_cache;
 mod planner;
 mod recent_texts;
 mod runtime;
+mod scan_filters;
 mod settings;
 mod sort;
 mod spilling_joins;

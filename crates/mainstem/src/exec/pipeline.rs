@@ -45,10 +45,12 @@ use mainstem_storage::Result;
 use mainstem_storage::database::Database;
 
 use super::cancel::interruptible;
+use super::code_aggregates::CodeAggregates;
 use super::dynamic_filters::DynamicFilters;
 use super::generate_series::GenerateSeries;
 use super::memory_pool::QueryPool;
 use super::pg_sleep::pg_sleep;
+use super::scan_filters::ScanFilters;
 use super::sort::RadixSorts;
 use super::spilling_joins::SpillingJoins;
 use super::streaming::{RankingWindows, StreamingAggregates};
@@ -168,6 +170,10 @@ pub(crate) fn template(storage: &Database, threads: usize) -> Result<SessionStat
         .with_physical_optimizer_rule(Arc::new(RankingWindows))
         .with_physical_optimizer_rule(Arc::new(RadixSorts))
         .with_physical_optimizer_rule(Arc::new(SpillingJoins))
+        // Last: until then a filter is an operator, which rules know.
+        .with_physical_optimizer_rule(Arc::new(ScanFilters))
+        // Scans have their filters by then.
+        .with_physical_optimizer_rule(Arc::new(CodeAggregates))
         .build();
     register(&mut state)?;
     let physical = state.physical_optimizers().iter().cloned().map(triggered).collect();
@@ -228,6 +234,7 @@ mod tests {
             "ranking_windows",
             "radix_sorts",
             "spilling_joins",
+            "code_aggregates",
         ];
         let all: HashSet<_> = ours.chain(logical).chain(physical).chain(last.map(str::to_owned)).collect();
         for name in triggers::names() {

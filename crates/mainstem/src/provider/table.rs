@@ -217,7 +217,14 @@ impl UserTable {
             let rows = usize::try_from(known.rows).unwrap_or(usize::MAX);
             (statistics(&self.table, &known, &columns, &predicates, row_refs), rows)
         };
-        let request = ScanRequest { columns, predicates, limit, row_refs, batch_rows: state.config().batch_size() };
+        let request = ScanRequest {
+            columns,
+            predicates,
+            limit,
+            row_refs,
+            batch_rows: state.config().batch_size(),
+            codes: Vec::new(),
+        };
         let snapshot = match &self.slot {
             Some(slot) => Snapshot::Slot(slot.clone()),
             None => Snapshot::Of(view),

@@ -5,6 +5,7 @@
 mod api;
 mod asynchronous;
 mod basics;
+mod code_aggregates;
 mod concurrency;
 mod copy;
 mod copy_to;
@@ -28,6 +29,7 @@ mod positions;
 mod prepared;
 mod printing;
 mod refusals;
+mod scan_filters;
 mod sessions;
 mod point_path;
 mod settings;

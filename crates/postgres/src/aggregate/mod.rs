@@ -1,5 +1,6 @@
 //! Aggregates: exact sums and averages, ordered-set aggregates.
 
+mod grouped_totals;
 mod ordered_set;
 mod sliding;
 mod sum;

@@ -10,10 +10,7 @@ use std::collections::HashSet;
 use std::mem::size_of;
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, Decimal128Array, Int64Array, PrimitiveArray,
-};
-use arrow::buffer::NullBuffer;
+use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, Decimal128Array, Int64Array, PrimitiveArray};
 use arrow::datatypes::{
     DECIMAL128_MAX_PRECISION, DataType, Decimal128Type, Field, FieldRef, Int16Type, Int32Type, Int64Type,
 };
@@ -23,19 +20,20 @@ use datafusion_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion_expr::type_coercion::functions::fields_with_udf;
 use datafusion_expr::utils::{AggregateOrderSensitivity, format_state_name};
 use datafusion_expr::{
-    Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, GroupsAccumulator, ReversedUDAF, Signature, Volatility,
+    Accumulator, AggregateUDF, AggregateUDFImpl, GroupsAccumulator, ReversedUDAF, Signature, Volatility,
 };
 use datafusion_functions_aggregate::average::avg_udaf;
 use datafusion_functions_aggregate::sum::sum_udaf;
 use mainstem_kernels::sum::{sum_i16, sum_i32, sum_i64};
 use mainstem_storage::Error;
 
+use super::grouped_totals::GroupedTotals;
 use super::sliding::FloatTotal;
 use crate::error::external;
 use crate::operator::{digits_of, fitting, rounded, scale_of};
 
 /// Decimal type of the state, whatever the scale of the values.
-const STATE: DataType = DataType::Decimal128(38, 0);
+pub(super) const STATE: DataType = DataType::Decimal128(38, 0);
 /// Digits that a sum of decimals has more than they.
 const SUM_DIGITS: u8 = 10;
 
@@ -63,7 +61,7 @@ struct Total {
     signature: Signature,
 }
 
-fn overflow() -> DataFusionError {
+pub(super) fn overflow() -> DataFusionError {
     out_of_range("a total has more than 38 digits")
 }
 
@@ -90,7 +88,7 @@ fn is_ours(data_type: &DataType) -> bool {
 
 /// What becomes of a sum and a count.
 #[derive(Clone, Debug)]
-struct Finish {
+pub(super) struct Finish {
     kind: Kind,
     /// Digits behind the point of the values.
     scale: i8,
@@ -98,6 +96,12 @@ struct Finish {
 }
 
 impl Finish {
+    /// That of sums of `values`.
+    #[cfg(test)]
+    pub(super) fn of_sums(values: &DataType) -> Option<Self> {
+        Self::of(Kind::Sum, values)
+    }
+
     /// None for types that are not ours.
     fn of(kind: Kind, values: &DataType) -> Option<Self> {
         if !is_ours(values) {
@@ -134,7 +138,7 @@ impl Finish {
         })
     }
 
-    fn array(&self, totals: impl Iterator<Item = (i128, i64)>) -> Result<ArrayRef> {
+    pub(super) fn array(&self, totals: impl Iterator<Item = (i128, i64)>) -> Result<ArrayRef> {
         let numbers = totals.map(|(sum, count)| if count == 0 { Ok(None) } else { self.number(sum, count).map(Some) });
         let numbers = numbers.collect::<Result<Decimal128Array>>()?;
         Ok(match &self.returns {
@@ -223,9 +227,7 @@ impl AggregateUDFImpl for Total {
     fn create_groups_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
         match self.finish(args.expr_fields) {
             None => self.other.create_groups_accumulator(args),
-            Some(finish) => {
-                Ok(Box::new(GroupedTotals { finish, sums: Vec::new(), counts: Vec::new(), overflowed: false }))
-            }
+            Some(finish) => Ok(Box::new(GroupedTotals::new(finish))),
         }
     }
 
@@ -249,14 +251,14 @@ impl AggregateUDFImpl for Total {
 }
 
 /// The values to be added.
-enum Numbers<'a> {
+pub(super) enum Numbers<'a> {
     Short(&'a PrimitiveArray<Int16Type>),
     Middle(&'a PrimitiveArray<Int32Type>),
     Long(&'a PrimitiveArray<Int64Type>),
     Decimal(&'a Decimal128Array),
 }
 
-fn numbers(values: &[ArrayRef]) -> Result<Numbers<'_>> {
+pub(super) fn numbers(values: &[ArrayRef]) -> Result<Numbers<'_>> {
     let values = values.first().ok_or_else(mismatch)?;
     match values.data_type() {
         DataType::Int16 => values.as_primitive_opt().map(Numbers::Short),
@@ -268,7 +270,7 @@ fn numbers(values: &[ArrayRef]) -> Result<Numbers<'_>> {
 }
 
 /// The values in 128 bits.
-fn wide(values: &[ArrayRef]) -> Result<Decimal128Array> {
+pub(super) fn wide(values: &[ArrayRef]) -> Result<Decimal128Array> {
     Ok(match numbers(values)? {
         Numbers::Short(values) => values.unary(i128::from),
         Numbers::Middle(values) => values.unary(i128::from),
@@ -302,7 +304,7 @@ fn total(values: &[ArrayRef]) -> Result<(i128, i64)> {
 }
 
 /// Sums and counts of partial results.
-fn states(values: &[ArrayRef]) -> Result<(&Decimal128Array, &Int64Array)> {
+pub(super) fn states(values: &[ArrayRef]) -> Result<(&Decimal128Array, &Int64Array)> {
     match values {
         [sums, counts] => Ok((
             sums.as_primitive_opt::<Decimal128Type>().ok_or_else(mismatch)?,
@@ -397,113 +399,5 @@ impl Accumulator for DistinctTotal {
             self.update_batch(&[list])?;
         }
         Ok(())
-    }
-}
-
-/// One total per group.
-#[derive(Debug)]
-struct GroupedTotals {
-    finish: Finish,
-    sums: Vec<i128>,
-    counts: Vec<i64>,
-    /// Whether a sum left 128 bits; told at the end of each batch.
-    overflowed: bool,
-}
-
-impl GroupedTotals {
-    fn grow(&mut self, groups: usize) {
-        self.sums.resize(groups, 0);
-        self.counts.resize(groups, 0);
-    }
-
-    fn add(&mut self, group: usize, sum: i128, count: i64) {
-        if let (Some(s), Some(c)) = (self.sums.get_mut(group), self.counts.get_mut(group)) {
-            let (total, overflowed) = s.overflowing_add(sum);
-            *s = total;
-            *c += count;
-            self.overflowed |= overflowed;
-        }
-    }
-
-    fn add_all<T>(&mut self, values: &PrimitiveArray<T>, groups: &[usize], filter: Option<&BooleanArray>)
-    where
-        T: ArrowPrimitiveType<Native: Into<i128>>,
-    {
-        let counted = counted(values.nulls(), filter);
-        for (row, (value, group)) in values.values().iter().zip(groups).enumerate() {
-            if counted.as_ref().is_none_or(|c| c.is_valid(row)) {
-                self.add(*group, (*value).into(), 1);
-            }
-        }
-    }
-
-    fn check(&self) -> Result<()> {
-        if self.overflowed { Err(overflow()) } else { Ok(()) }
-    }
-}
-
-/// Which rows are not NULL and pass the filter; None means all.
-fn counted(nulls: Option<&NullBuffer>, filter: Option<&BooleanArray>) -> Option<NullBuffer> {
-    let filter = filter.map(|f| {
-        let passed = match f.nulls() {
-            Some(nulls) => f.values() & nulls.inner(),
-            None => f.values().clone(),
-        };
-        NullBuffer::new(passed)
-    });
-    NullBuffer::union(nulls, filter.as_ref())
-}
-
-impl GroupsAccumulator for GroupedTotals {
-    fn update_batch(
-        &mut self,
-        values: &[ArrayRef],
-        group_indices: &[usize],
-        opt_filter: Option<&BooleanArray>,
-        total_num_groups: usize,
-    ) -> Result<()> {
-        self.grow(total_num_groups);
-        match numbers(values)? {
-            Numbers::Short(values) => self.add_all(values, group_indices, opt_filter),
-            Numbers::Middle(values) => self.add_all(values, group_indices, opt_filter),
-            Numbers::Long(values) => self.add_all(values, group_indices, opt_filter),
-            Numbers::Decimal(values) => self.add_all(values, group_indices, opt_filter),
-        }
-        self.check()
-    }
-
-    fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
-        let sums = emit_to.take_needed(&mut self.sums);
-        let counts = emit_to.take_needed(&mut self.counts);
-        self.finish.array(sums.into_iter().zip(counts))
-    }
-
-    fn state(&mut self, emit_to: EmitTo) -> Result<Vec<ArrayRef>> {
-        let sums = Decimal128Array::from(emit_to.take_needed(&mut self.sums)).with_data_type(STATE);
-        let counts = Int64Array::from(emit_to.take_needed(&mut self.counts));
-        Ok(vec![Arc::new(sums), Arc::new(counts)])
-    }
-
-    fn merge_batch(&mut self, values: &[ArrayRef], group_indices: &[usize], total_num_groups: usize) -> Result<()> {
-        let (sums, counts) = states(values)?;
-        self.grow(total_num_groups);
-        for ((sum, count), group) in sums.iter().zip(counts.iter()).zip(group_indices) {
-            self.add(*group, sum.unwrap_or_default(), count.unwrap_or_default());
-        }
-        self.check()
-    }
-
-    fn convert_to_state(&self, values: &[ArrayRef], opt_filter: Option<&BooleanArray>) -> Result<Vec<ArrayRef>> {
-        let values = wide(values)?;
-        let counted = counted(values.nulls(), opt_filter);
-        let is_counted = |row: usize| counted.as_ref().is_none_or(|c| c.is_valid(row));
-        let sums: Decimal128Array =
-            values.values().iter().enumerate().map(|(row, v)| Some(if is_counted(row) { *v } else { 0 })).collect();
-        let counts: Int64Array = (0..values.len()).map(|row| Some(i64::from(is_counted(row)))).collect();
-        Ok(vec![Arc::new(sums.with_data_type(STATE)), Arc::new(counts)])
-    }
-
-    fn size(&self) -> usize {
-        self.sums.capacity() * size_of::<i128>() + self.counts.capacity() * size_of::<i64>()
     }
 }

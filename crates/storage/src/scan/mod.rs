@@ -7,9 +7,11 @@
 //! 1. Plan: each segment is pruned by its zone maps (MemSQL section III: elimination and full enclosure); what is left,
 //!    the delta blocks and the transaction's own rows are cut into pieces on one shared queue, so that cores finish
 //!    together.
-//! 2. Select: per piece, predicates are evaluated on codes where the encoding allows, deleted rows are cleared, and
-//!    what has become known meanwhile ([`DynamicFilter`]) drops further rows.
-//! 3. Gather: only selected rows are decoded; a piece that is wholly selected is read in place.
+//! 2. Select: per piece, predicates are evaluated on codes where the encoding allows, expressions of whoever asks
+//!    ([`RowFilter`]) once for each distinct value where rows are codes of few, deleted rows are cleared, and what has
+//!    become known meanwhile ([`DynamicFilter`]) drops further rows.
+//! 3. Filter: other expressions are evaluated vector by vector.
+//! 4. Gather: only rows that are left are decoded; a vector that is wholly selected is read in place.
 //!
 //! Few rows of a range of keys are found without looking at others ([`by_key`]), for whoever asks for that.
 //!
@@ -22,7 +24,9 @@ mod dynamic_filter;
 mod ordered;
 mod piece;
 mod range_of_order;
+mod row_filter;
 mod statistics;
+mod vector;
 mod worker;
 
 use std::sync::Arc;
@@ -45,6 +49,8 @@ use dynamic_filter::ColumnFilter;
 pub use dynamic_filter::{DynamicFilter, FirstRows, KeySet};
 pub use ordered::OrderedScan;
 use piece::Piece;
+use row_filter::PlannedFilter;
+pub use row_filter::RowFilter;
 pub use statistics::{ColumnStatistics, TableStatistics};
 pub use worker::{EmittedRows, ScanWorker};
 
@@ -67,13 +73,23 @@ pub struct ScanRequest {
     pub row_refs: bool,
     /// Rows of a batch at most; 0 means the default.
     pub batch_rows: usize,
+    /// Of the columns, those that come as Arrow dictionaries: codes into the distinct values of a segment where they
+    /// are stored so. Scans in key order know no codes.
+    pub codes: Vec<ColumnId>,
 }
 
 impl ScanRequest {
     /// All rows of `columns`.
     #[must_use]
     pub fn all(columns: Vec<ColumnId>) -> Self {
-        Self { columns, predicates: Vec::new(), limit: None, row_refs: false, batch_rows: limits::BATCH_ROWS }
+        Self {
+            columns,
+            predicates: Vec::new(),
+            limit: None,
+            row_refs: false,
+            batch_rows: limits::BATCH_ROWS,
+            codes: Vec::new(),
+        }
     }
 
     fn rows_of_batch(&self) -> usize {
@@ -103,12 +119,23 @@ pub struct Scan {
     schema: SchemaRef,
     row_refs: bool,
     batch_rows: usize,
+    codes: Vec<ColumnId>,
     pieces: Vec<Piece>,
     next: AtomicUsize,
     /// Rows that may still be returned.
     left: AtomicUsize,
     counts: ScanCounts,
     filters: Vec<ColumnFilter>,
+    row_filters: Vec<PlannedFilter>,
+}
+
+/// Conditions beside a request, which know more than data: contract 5 keeps them out of it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LiveFilters<'f> {
+    /// Keys that become known while the scan runs, of integer columns.
+    pub keys: &'f [(ColumnId, Arc<DynamicFilter>)],
+    /// What whoever asks for rows evaluates.
+    pub rows: &'f [Arc<dyn RowFilter>],
 }
 
 impl TableView {
@@ -117,21 +144,23 @@ impl TableView {
     /// # Errors
     /// Internal when the request names a column the table does not have; Io or Corrupt when metadata cannot be read.
     pub fn scan(self: &Arc<Self>, request: &ScanRequest) -> Result<Arc<Scan>> {
-        self.filtered_scan(request, &[])
+        self.filtered_scan(request, LiveFilters::default())
     }
 
     /// Plans a scan that leaves out rows whose values of integer columns are not among the keys of `filters`, as far as
-    /// those become known before the rows are read. A limit counts what is left.
+    /// those become known before the rows are read, and rows that one of its row filters is not true for. A limit counts
+    /// what is left.
     ///
     /// # Errors
     /// As [`TableView::scan`].
-    pub fn filtered_scan(
-        self: &Arc<Self>,
-        request: &ScanRequest,
-        filters: &[(ColumnId, Arc<DynamicFilter>)],
-    ) -> Result<Arc<Scan>> {
+    pub fn filtered_scan(self: &Arc<Self>, request: &ScanRequest, filters: LiveFilters<'_>) -> Result<Arc<Scan>> {
         let (columns, predicates, schema) = resolve(self, request)?;
-        let filters = filters.iter().map(|(id, filter)| Ok(ColumnFilter::new(filter.clone(), column(self, *id)?)));
+        let keys = filters.keys.iter();
+        let keys = keys.map(|(id, filter)| Ok(ColumnFilter::new(filter.clone(), column(self, *id)?)));
+        let row_filters = filters.rows.iter().map(|filter| {
+            let columns = filter.columns().iter().map(|id| column(self, *id)).collect::<Result<Vec<_>>>()?;
+            Ok(PlannedFilter::new(filter.clone(), columns))
+        });
         let mut scan = Scan {
             view: self.clone(),
             columns,
@@ -139,11 +168,13 @@ impl TableView {
             schema,
             row_refs: request.row_refs,
             batch_rows: request.rows_of_batch(),
+            codes: request.codes.clone(),
             pieces: Vec::new(),
             next: AtomicUsize::new(0),
             left: AtomicUsize::new(request.limit.unwrap_or(usize::MAX)),
             counts: ScanCounts::default(),
-            filters: filters.collect::<Result<_>>()?,
+            filters: keys.collect::<Result<_>>()?,
+            row_filters: row_filters.collect::<Result<_>>()?,
         };
         scan.plan();
         Ok(Arc::new(scan))
@@ -160,7 +191,11 @@ fn resolve(view: &TableView, request: &ScanRequest) -> Result<Resolved> {
     let columns = request.columns.iter().map(|&id| column(view, id)).collect::<Result<Vec<_>>>()?;
     let predicates = request.predicates.iter().map(|p| Ok((p.clone(), column(view, p.column())?)));
     let predicates = predicates.collect::<Result<Vec<_>>>()?;
-    let mut fields: Vec<Field> = columns.iter().map(|c| Field::new(&c.name, c.data_type.arrow(), c.nullable)).collect();
+    let data_type = |column: &Column| match request.codes.contains(&column.id) {
+        true => ArrowType::Dictionary(Box::new(ArrowType::UInt32), Box::new(column.data_type.arrow())),
+        false => column.data_type.arrow(),
+    };
+    let mut fields: Vec<Field> = columns.iter().map(|c| Field::new(&c.name, data_type(c), c.nullable)).collect();
     if request.row_refs {
         fields.push(Field::new(ROW_REF_COLUMN, ArrowType::UInt64, false));
     }

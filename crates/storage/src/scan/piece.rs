@@ -15,13 +15,39 @@ use crate::predicate::{Predicate, Prune};
 use crate::scan::Scan;
 use crate::scan::dynamic_filter::ColumnFilter;
 use crate::schema::Column;
-use crate::segment::Segment;
+use crate::segment::{Segment, codes_of};
 use crate::write_set::OwnChunk;
 
 /// Rows of a segment a worker takes at once: a multiple of a batch, small enough that two cores finish together.
 const PIECE_ROWS: u32 = 4 * limits::BATCH_ROWS as u32;
 /// One row in so many, selected, makes reading all of a piece cheaper than reading those rows.
 const DENSE_OF: usize = 4;
+
+/// What is known of a piece before its rows are read.
+#[derive(Debug, Default)]
+pub(super) struct Selected {
+    /// A bitmap over the piece, or `None` for all of its rows.
+    pub(super) selection: Option<Vec<u64>>,
+    /// Row filters that are still to be asked, by their place in the scan.
+    pub(super) filters: Vec<usize>,
+    /// Rows that dynamic filters have left out.
+    pub(super) dropped: usize,
+    /// Rows that row filters have left out.
+    pub(super) filtered: usize,
+}
+
+impl Selected {
+    fn and(&mut self, rows: Vec<u64>) {
+        match &mut self.selection {
+            Some(all) => bitmap::and_in_place(all, &rows),
+            None => self.selection = Some(rows),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.selection.as_ref().is_some_and(|selection| bitmap::is_empty(selection))
+    }
+}
 
 /// Rows of one container.
 #[derive(Debug)]
@@ -68,40 +94,60 @@ impl Piece {
         }
     }
 
-    /// Which rows are selected: a bitmap over the piece, or `None` for all of them; and how many more there were
-    /// without dynamic filters.
-    pub(super) fn select(&self, scan: &Scan) -> Result<(Option<Vec<u64>>, usize)> {
-        let mut selection: Option<Vec<u64>> = None;
+    /// Which rows are selected, as far as that is known before they are read.
+    pub(super) fn select(&self, scan: &Scan) -> Result<Selected> {
+        let mut selected = Selected::default();
         // Bounds of dynamic filters cost least where they leave nothing.
         let is_outside = |filter: &ColumnFilter| {
             filter.predicates().is_some_and(|predicates| self.prune(filter, &predicates) == Prune::None)
         };
         if scan.filters.iter().any(is_outside) {
-            return Ok((Some(vec![0; bitmap::words(self.rows().len())]), self.rows().len()));
+            selected.selection = Some(vec![0; bitmap::words(self.rows().len())]);
+            selected.dropped = self.rows().len();
+            return Ok(selected);
         }
         let enclosed = matches!(self, Self::Segment { enclosed: true, .. });
         if !enclosed {
             for (predicate, column) in &scan.predicates {
-                let selected = self.evaluate(predicate, column)?;
-                match &mut selection {
-                    Some(all) => bitmap::and_in_place(all, &selected),
-                    None => selection = Some(selected),
-                }
-                if selection.as_ref().is_some_and(|all| bitmap::count_ones(all) == 0) {
-                    return Ok((selection, 0));
+                selected.and(self.evaluate(predicate, column)?);
+                if selected.is_empty() {
+                    return Ok(selected);
                 }
             }
         }
-        self.clear_deleted(scan, &mut selection);
+        self.select_entries(scan, &mut selected)?;
+        if selected.is_empty() {
+            return Ok(selected);
+        }
+        self.clear_deleted(scan, &mut selected.selection);
         if scan.filters.is_empty() {
-            return Ok((selection, 0));
+            return Ok(selected);
         }
-        let before = self.count(selection.as_deref());
-        if self.narrow(scan, &mut selection)? {
-            self.ask(scan, &mut selection)?;
+        let before = self.count(selected.selection.as_deref());
+        if self.narrow(scan, &mut selected.selection)? {
+            self.ask(scan, &mut selected.selection)?;
         }
-        let dropped = before.saturating_sub(self.count(selection.as_deref()));
-        Ok((selection, dropped))
+        selected.dropped = before.saturating_sub(self.count(selected.selection.as_deref()));
+        Ok(selected)
+    }
+
+    /// Asks row filters about entries, where the rows are codes of such; the others are left for later.
+    fn select_entries(&self, scan: &Scan, selected: &mut Selected) -> Result<()> {
+        for (at, filter) in scan.row_filters.iter().enumerate() {
+            let Self::Segment { segment, rows, .. } = self else {
+                selected.filters.push(at);
+                continue;
+            };
+            let before = self.count(selected.selection.as_deref());
+            match filter.of_entries(segment, before)? {
+                Some((column, entries)) => {
+                    selected.and(segment.select_entries(column, &entries, rows.clone())?);
+                    selected.filtered += before - self.count(selected.selection.as_deref());
+                }
+                None => selected.filters.push(at),
+            }
+        }
+        Ok(())
     }
 
     /// Rows that are selected; all of them without a selection.
@@ -247,6 +293,22 @@ impl Piece {
                 let places: Vec<u32> = offsets.iter().map(|offset| offset - chunk.first()).collect();
                 the_one(chunk.rows().take_arrays(&[column.id], &places)?)
             }
+        }
+    }
+
+    /// Rows `rows` of `column` as an Arrow dictionary.
+    pub(super) fn read_codes(&self, column: &Column, rows: Range<u32>) -> Result<ArrayRef> {
+        match self {
+            Self::Segment { segment, .. } => segment.read_codes(column, rows),
+            Self::Delta { .. } | Self::Own { .. } => codes_of(self.read(column, rows)?),
+        }
+    }
+
+    /// The rows at `offsets` of `column` as an Arrow dictionary.
+    pub(super) fn gather_codes(&self, column: &Column, offsets: &[u32]) -> Result<ArrayRef> {
+        match self {
+            Self::Segment { segment, .. } => segment.gather_codes(column, offsets),
+            Self::Delta { .. } | Self::Own { .. } => codes_of(self.gather(column, offsets)?),
         }
     }
 

@@ -86,7 +86,7 @@ fn a_worker_says_where_its_rows_live() {
     let scan = t.view().scan(&request(vec![where_id(CompareOp::GtEq, 2)])).unwrap();
     let mut worker = scan.worker();
     let rows: usize = worker.by_ref().map(|batch| batch.unwrap().num_rows()).sum();
-    assert_eq!((rows, worker.emitted()), (36, EmittedRows { main: 32, delta: 4, own: 0, dropped: 0 }));
+    assert_eq!((rows, worker.emitted()), (36, EmittedRows { main: 32, delta: 4, own: 0, dropped: 0, filtered: 0 }));
 }
 
 #[test]

@@ -1,28 +1,17 @@
 //! One worker of a scan: takes pieces off the shared queue and turns them into batches.
 
-use std::cell::OnceCell;
-use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::{
-    ArrowPrimitiveType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int32Type, Int64Type,
-    Time64MicrosecondType, TimestampMicrosecondType,
-};
-use arrow_array::{Array, ArrayRef, BooleanArray, PrimitiveArray, RecordBatch, RecordBatchOptions};
-use arrow_buffer::{BooleanBuffer, Buffer};
-use arrow_schema::{DataType, TimeUnit};
-use arrow_select::filter::{FilterBuilder, FilterPredicate};
-use mainstem_kernels::cast::Pod;
-use mainstem_kernels::{bitmap, gather};
+use arrow_array::{RecordBatch, RecordBatchOptions};
+use mainstem_kernels::bitmap;
 
 use crate::error::Result;
+use crate::ids::ColumnId;
 use crate::scan::Scan;
-use crate::scan::piece::Piece;
+use crate::scan::piece::{Piece, Selected};
+use crate::scan::row_filter::arrange;
+use crate::scan::vector::Vector;
 use crate::version::Work;
-
-/// Tenths of the rows of a range that are selected, from which on the range is read as a whole.
-const DENSE_TENTHS: usize = 7;
 
 /// Iterator over batches; `None` when the queue is empty or the limit is reached.
 #[derive(Debug)]
@@ -43,6 +32,8 @@ pub struct EmittedRows {
     pub own: u64,
     /// Not returned for dynamic filters, wherever they live.
     pub dropped: u64,
+    /// Not returned for row filters.
+    pub filtered: u64,
 }
 
 /// The piece being emitted.
@@ -50,6 +41,8 @@ pub struct EmittedRows {
 struct Current {
     piece: usize,
     rows: Rows,
+    /// Row filters that are still to be asked, by their place in the scan.
+    filters: Vec<usize>,
 }
 
 #[derive(Debug)]
@@ -58,6 +51,25 @@ enum Rows {
     Whole { next: u32, end: u32 },
     /// These offsets from `next` on.
     Some { offsets: Vec<u32>, next: usize },
+}
+
+impl Rows {
+    /// The next vector, of at most `max` rows of `piece`.
+    fn next<'p>(&mut self, piece: &'p Piece, max: usize) -> Option<Vector<'p>> {
+        match self {
+            Self::Whole { next, end } => {
+                let range = *next..(*end).min(next.saturating_add(max as u32));
+                *next = range.end;
+                (!range.is_empty()).then(|| Vector::whole(piece, range))
+            }
+            Self::Some { offsets, next } => {
+                let end = offsets.len().min(*next + max);
+                let chunk = offsets.get(*next..end).filter(|chunk| !chunk.is_empty())?;
+                *next = end;
+                Some(Vector::of(piece, chunk.to_vec()))
+            }
+        }
+    }
 }
 
 impl ScanWorker {
@@ -75,7 +87,7 @@ impl ScanWorker {
         loop {
             if let Some(current) = &mut self.current {
                 let Some(piece) = self.scan.pieces.get(current.piece) else { return Ok(None) };
-                if let Some(batch) = emit(&self.scan, piece, &mut current.rows)? {
+                if let Some(batch) = emit(&self.scan, piece, current, &mut self.emitted)? {
                     let rows = batch.num_rows() as u64;
                     match piece {
                         Piece::Segment { .. } => self.emitted.main += rows,
@@ -89,8 +101,9 @@ impl ScanWorker {
             let Some(index) = self.scan.next_index() else { return Ok(None) };
             let Some(piece) = self.scan.pieces.get(index) else { return Ok(None) };
             let rows = piece.rows();
-            let (selection, dropped) = piece.select(&self.scan)?;
+            let Selected { selection, filters, dropped, filtered } = piece.select(&self.scan)?;
             self.emitted.dropped += dropped as u64;
+            self.emitted.filtered += filtered as u64;
             let rows = match selection {
                 None => Rows::Whole { next: rows.start, end: rows.end },
                 Some(selection) if bitmap::count_ones(&selection) == rows.len() => {
@@ -103,114 +116,56 @@ impl ScanWorker {
                     Rows::Some { offsets, next: 0 }
                 }
             };
-            self.current = Some(Current { piece: index, rows });
+            self.current = Some(Current { piece: index, rows, filters });
         }
     }
 }
 
 /// The next batch of a piece, or `None` when it has no more rows or the limit is reached.
-fn emit(scan: &Scan, piece: &Piece, rows: &mut Rows) -> Result<Option<RecordBatch>> {
-    let mut columns: Vec<ArrayRef> = Vec::with_capacity(scan.columns.len() + 1);
-    let count = match rows {
-        Rows::Whole { next, end } => {
-            let count = scan.take(scan.batch_rows.min((*end - *next) as usize));
-            let range = *next..*next + count as u32;
-            *next = range.end;
-            if count == 0 {
-                return Ok(None);
-            }
-            for column in &scan.columns {
-                columns.push(piece.read(column, range.clone())?);
-            }
-            if scan.row_refs {
-                columns.push(piece.row_refs(range));
-            }
-            count
+fn emit(scan: &Scan, piece: &Piece, current: &mut Current, emitted: &mut EmittedRows) -> Result<Option<RecordBatch>> {
+    while let Some(mut vector) = current.rows.next(piece, scan.batch_rows) {
+        let before = vector.len();
+        filter(scan, &mut vector, &mut current.filters)?;
+        emitted.filtered += (before - vector.len()) as u64;
+        if vector.len() == 0 {
+            continue;
         }
-        Rows::Some { offsets, next } => {
-            let count = scan.take(scan.batch_rows.min(offsets.len() - *next));
-            let Some(chunk) = offsets.get(*next..*next + count).filter(|chunk| !chunk.is_empty()) else {
-                return Ok(None);
-            };
-            *next += count;
-            match dense(chunk) {
-                Some((range, kept)) => {
-                    for column in &scan.columns {
-                        columns.push(kept.filter(&piece.read(column, range.clone())?)?);
-                    }
-                }
-                None => {
-                    for column in &scan.columns {
-                        columns.push(piece.gather(column, chunk)?);
-                    }
-                }
-            }
-            if scan.row_refs {
-                columns.push(piece.row_refs(chunk.iter().copied()));
-            }
-            count
+        let count = scan.take(vector.len());
+        if count == 0 {
+            return Ok(None);
         }
-    };
-    let options = RecordBatchOptions::new().with_row_count(Some(count));
-    Ok(Some(RecordBatch::try_new_with_options(scan.schema.clone(), columns, &options)?))
+        vector.truncate(count);
+        let mut columns = Vec::with_capacity(scan.columns.len() + 1);
+        for column in &scan.columns {
+            columns.push(if scan.codes.contains(&column.id) {
+                vector.codes(column)?
+            } else {
+                vector.column(column)?
+            });
+        }
+        if scan.row_refs {
+            columns.push(vector.row_refs());
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(count));
+        return Ok(Some(RecordBatch::try_new_with_options(scan.schema.clone(), columns, &options)?));
+    }
+    Ok(None)
 }
 
-/// The range that `offsets`, ascending, lie in, and which of its rows they are, where they are so many of them that
-/// reading all and leaving some out costs less than going from one to the next.
-fn dense(offsets: &[u32]) -> Option<(Range<u32>, Kept)> {
-    let range = *offsets.first()?..offsets.last()?.checked_add(1)?;
-    if offsets.len() < range.len() / 10 * DENSE_TENTHS {
-        return None;
-    }
-    let mut words = vec![0; bitmap::words(range.len())];
-    offsets.iter().for_each(|offset| bitmap::set(&mut words, (offset - range.start) as usize));
-    let kept = Kept { words, rows: range.len(), others: OnceCell::new() };
-    Some((range, kept))
-}
-
-/// Rows of a range that are kept.
-struct Kept {
-    words: Vec<u64>,
-    rows: usize,
-    /// For columns that are no numbers: where runs of rows begin and end, found once for all of them.
-    others: OnceCell<FilterPredicate>,
-}
-
-impl Kept {
-    /// The rows of `array` that are kept.
-    fn filter(&self, array: &ArrayRef) -> Result<ArrayRef> {
-        if array.null_count() > 0 {
-            return self.other(array);
-        }
-        match array.data_type() {
-            DataType::Int32 => Ok(self.numbers::<Int32Type>(array)),
-            DataType::Int64 => Ok(self.numbers::<Int64Type>(array)),
-            DataType::Float32 => Ok(self.numbers::<Float32Type>(array)),
-            DataType::Float64 => Ok(self.numbers::<Float64Type>(array)),
-            DataType::Decimal128(..) => Ok(self.numbers::<Decimal128Type>(array)),
-            DataType::Date32 => Ok(self.numbers::<Date32Type>(array)),
-            DataType::Timestamp(TimeUnit::Microsecond, _) => Ok(self.numbers::<TimestampMicrosecondType>(array)),
-            DataType::Time64(TimeUnit::Microsecond) => Ok(self.numbers::<Time64MicrosecondType>(array)),
-            _ => self.other(array),
+/// Drops the rows of `vector` that one of the row filters at `order` is not true for.
+fn filter(scan: &Scan, vector: &mut Vector<'_>, order: &mut [usize]) -> Result<()> {
+    arrange(&scan.row_filters, order);
+    let filters = || order.iter().filter_map(|at| scan.row_filters.get(*at));
+    for (number, filter) in filters().enumerate() {
+        let columns = filter.columns.iter().map(|column| vector.column(column)).collect::<Result<Vec<_>>>()?;
+        let selected = filter.select(vector.len(), columns)?;
+        let later = || filters().skip(number + 1).flat_map(|filter| &filter.columns).chain(&scan.columns);
+        vector.keep(&selected, |id: ColumnId| later().any(|column| column.id == id))?;
+        if vector.len() == 0 {
+            break;
         }
     }
-
-    fn numbers<T: ArrowPrimitiveType>(&self, array: &ArrayRef) -> ArrayRef
-    where
-        T::Native: Pod,
-    {
-        let mut kept = Vec::new();
-        gather::filter_numbers(array.as_primitive::<T>().values(), &self.words, &mut kept);
-        Arc::new(PrimitiveArray::<T>::new(kept.into(), None).with_data_type(array.data_type().clone()))
-    }
-
-    fn other(&self, array: &ArrayRef) -> Result<ArrayRef> {
-        let runs = self.others.get_or_init(|| {
-            let selected = BooleanBuffer::new(Buffer::from_vec(self.words.clone()), 0, self.rows);
-            FilterBuilder::new(&BooleanArray::new(selected, None)).optimize().build()
-        });
-        Ok(runs.filter(array.as_ref())?)
-    }
+    Ok(())
 }
 
 impl Iterator for ScanWorker {

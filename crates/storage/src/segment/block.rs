@@ -11,7 +11,7 @@ use arrow_array::ArrayRef;
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use mainstem_kernels::bitmap;
 
-use super::encoding::{Damage, EncodedValues, Encoding, Sections};
+use super::encoding::{Damage, EncodedValues, Encoding, EntrySelection, Sections};
 use crate::error::{Error, Result};
 use crate::predicate::{Predicate, compare_values};
 use crate::row::Value;
@@ -104,28 +104,48 @@ impl ColumnBlock {
 
     /// Rows `rows` as an Arrow array of the column's type.
     pub fn read(&self, rows: Range<usize>) -> Result<ArrayRef> {
-        self.check(&rows)?;
-        let nulls = match &self.nulls {
+        let nulls = self.nulls_of(&rows)?;
+        self.values.read(self.data_type, rows, nulls)
+    }
+
+    /// Rows `rows` as an Arrow dictionary of the column's type.
+    pub fn read_codes(&self, rows: Range<usize>) -> Result<ArrayRef> {
+        let nulls = self.nulls_of(&rows)?;
+        self.values.read_codes(self.data_type, rows, nulls)
+    }
+
+    fn nulls_of(&self, rows: &Range<usize>) -> Result<Option<NullBuffer>> {
+        self.check(rows)?;
+        Ok(match &self.nulls {
             // The constant NULL knows by itself.
             Nulls::None | Nulls::All => None,
             Nulls::Some(nulls) => Some(nulls.slice(rows.start, rows.len())).filter(|n| n.null_count() > 0),
-        };
-        self.values.read(self.data_type, rows, nulls)
+        })
     }
 
     /// The rows at `offsets`, in their order, as an Arrow array of the column's type.
     pub fn gather(&self, offsets: &[u32]) -> Result<ArrayRef> {
+        let nulls = self.nulls_at(offsets)?;
+        self.values.gather(self.data_type, offsets, nulls)
+    }
+
+    /// The rows at `offsets`, in their order, as an Arrow dictionary of the column's type.
+    pub fn gather_codes(&self, offsets: &[u32]) -> Result<ArrayRef> {
+        let nulls = self.nulls_at(offsets)?;
+        self.values.gather_codes(self.data_type, offsets, nulls)
+    }
+
+    fn nulls_at(&self, offsets: &[u32]) -> Result<Option<NullBuffer>> {
         if let Some(outside) = offsets.iter().find(|o| **o as usize >= self.rows) {
             return Err(Error::internal(format!("row {outside} of a block of {}", self.rows)));
         }
-        let nulls = match &self.nulls {
+        Ok(match &self.nulls {
             Nulls::None | Nulls::All => None,
             Nulls::Some(nulls) => {
                 let valid = BooleanBuffer::collect_bool(offsets.len(), |i| nulls.is_valid(offsets[i] as usize));
                 Some(NullBuffer::new(valid)).filter(|n| n.null_count() > 0)
             }
-        };
-        self.values.gather(self.data_type, offsets, nulls)
+        })
     }
 
     /// Row `row`, if it is a [`Value::Int`] that takes no more than a look: what most values of most rows are.
@@ -180,6 +200,26 @@ impl ColumnBlock {
         };
         if !matches!(self.nulls, Nulls::None) {
             bitmap::and_in_place(&mut selection, &self.valid(&rows));
+        }
+        Ok(selection)
+    }
+
+    /// The distinct values that rows are codes of, if there are at most `max` of them, and a NULL behind them.
+    pub fn entries(&self, max: usize) -> Result<Option<ArrayRef>> {
+        self.values.entries(self.data_type, max)
+    }
+
+    /// The rows of `rows` whose entry is in `entries`: bit `i` of the answer is row `rows.start + i`.
+    pub fn select_entries(&self, entries: &EntrySelection, rows: Range<usize>) -> Result<Vec<u64>> {
+        self.check(&rows)?;
+        let mut selection = self.values.select_entries(entries, rows.clone());
+        if !matches!(self.nulls, Nulls::None) {
+            let mut valid = self.valid(&rows);
+            bitmap::and_in_place(&mut selection, &valid);
+            if entries.has_null() {
+                bitmap::not_in_place(&mut valid, rows.len());
+                bitmap::or_in_place(&mut selection, &valid);
+            }
         }
         Ok(selection)
     }

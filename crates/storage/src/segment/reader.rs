@@ -17,13 +17,14 @@ use mainstem_kernels::bitmap;
 
 use super::block::ColumnBlock;
 use super::cache::{BlockCache, OpenBlock, OpenBlocks, Place};
-use super::encoding::{ALIGN, Damage};
+use super::encoding::{ALIGN, Damage, EntrySelection, codes_of};
 use super::file::SegmentFile;
 use super::format::{BlockRef, ColumnMeta, SegmentMeta, body_bytes};
 use crate::deletes::DeleteLog;
 use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::ids::{ColumnId, ContainerId, FileId, SchemaVersion};
+use crate::limits;
 use crate::predicate::{Predicate, Prune, ValueRange};
 use crate::row::{Value, constant_array};
 use crate::schema::Column;
@@ -138,6 +139,23 @@ impl Segment {
         }
     }
 
+    /// The same rows as an Arrow dictionary: codes into distinct values where the column is stored so. Errors as
+    /// [`Segment::read`].
+    pub(crate) fn read_codes(&self, column: &Column, rows: Range<u32>) -> Result<ArrayRef> {
+        match self.column(column)? {
+            Some(at) => self.block(at)?.read_codes(self.checked(&rows)?),
+            None => codes_of(self.read(column, rows)?),
+        }
+    }
+
+    /// The rows at `offsets`, in their order, as [`Segment::read_codes`].
+    pub(crate) fn gather_codes(&self, column: &Column, offsets: &[u32]) -> Result<ArrayRef> {
+        match self.column(column)? {
+            Some(at) if offsets.len() > limits::GATHER_PAGES_MAX => self.block(at)?.gather_codes(offsets),
+            _ => codes_of(self.gather(column, offsets)?),
+        }
+    }
+
     /// The rows at `offsets`, in their order, of `column`. Errors as [`Segment::read`].
     pub fn gather(&self, column: &Column, offsets: &[u32]) -> Result<ArrayRef> {
         match self.column(column)? {
@@ -158,6 +176,29 @@ impl Segment {
             Some(at) => self.block(at)?.select(predicate, rows),
             None if predicate.matches(&column.missing_value) => Ok(bitmap::full(rows.len())),
             None => Ok(vec![0; bitmap::words(rows.len())]),
+        }
+    }
+
+    /// The distinct values that the rows of `column` are codes of, if there are at most `max` of them, and a NULL behind
+    /// them. Errors as [`Segment::read`].
+    pub(crate) fn entries(&self, column: &Column, max: usize) -> Result<Option<ArrayRef>> {
+        match self.column(column)? {
+            Some(at) => self.block(at)?.entries(max),
+            None => Ok(None),
+        }
+    }
+
+    /// The rows of `rows` whose values are among `entries`, which are those of `column`. Errors as [`Segment::read`].
+    pub(crate) fn select_entries(
+        &self,
+        column: &Column,
+        entries: &EntrySelection,
+        rows: Range<u32>,
+    ) -> Result<Vec<u64>> {
+        let rows = self.checked(&rows)?;
+        match self.column(column)? {
+            Some(at) => self.block(at)?.select_entries(entries, rows),
+            None => Err(Error::internal(format!("segment {} has no entries of {}", self.meta.id, column.id))),
         }
     }
 

@@ -43,6 +43,7 @@ pub(super) const TRIGGERS: &[(&str, Kinds)] = &[
     ("ranking_windows", WINDOW),
     ("radix_sorts", REQUIRING),
     ("spilling_joins", JOIN | SUBQUERY),
+    ("code_aggregates", AGGREGATE | DISTINCT),
 ];
 
 /// What there is in the plan that a session makes a physical one of.

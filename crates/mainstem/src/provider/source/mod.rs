@@ -12,6 +12,7 @@
 //!
 //! The source of a physical plan that is kept has a [`ScanSlot`] instead of a view, and counts nothing.
 
+mod expression_filter;
 mod runtime_filter;
 mod stream;
 
@@ -22,8 +23,9 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::compute::SortOptions;
-use arrow::datatypes::{Schema, SchemaRef};
+use arrow::datatypes::{DataType as ArrowType, Schema, SchemaRef};
 use datafusion::common::config::ConfigOptions;
+use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DataFusionError, Result, Statistics};
 use datafusion::datasource::source::{DataSource, OpenArgs};
@@ -37,11 +39,12 @@ use datafusion::physical_plan::{DisplayFormatType, SortOrderPushdownResult};
 use futures::FutureExt;
 use mainstem_storage::ids::ColumnId;
 use mainstem_storage::predicate::{CompareOp, Predicate};
-use mainstem_storage::scan::{OrderedScan, ROW_REF_COLUMN, Scan, ScanCounts, ScanRequest};
+use mainstem_storage::scan::{LiveFilters, OrderedScan, ROW_REF_COLUMN, RowFilter, Scan, ScanCounts, ScanRequest};
 use mainstem_storage::schema::{DataType as ColumnType, TableSchema};
 use mainstem_storage::version::TableView;
 use parking_lot::Mutex;
 
+use self::expression_filter::ExpressionFilter;
 pub(crate) use self::runtime_filter::RuntimeFilter;
 use self::stream::{Origins, StoreRows, StoreStream};
 use super::scan_slot::{ScanInput, ScanSlot};
@@ -86,6 +89,9 @@ pub(crate) struct StoreSource {
     cuts: Option<Vec<i64>>,
     /// Keys that rows must have, as far as they become known while the plan runs.
     filters: Vec<(ColumnId, Arc<RuntimeFilter>)>,
+    /// Expressions that it evaluates, as they are shown.
+    condition: Option<String>,
+    row_filters: Vec<Arc<dyn RowFilter>>,
     metrics: ExecutionPlanMetricsSet,
 }
 
@@ -122,6 +128,8 @@ impl StoreSource {
             order: None,
             cuts: None,
             filters: Vec::new(),
+            condition: None,
+            row_filters: Vec::new(),
             metrics: ExecutionPlanMetricsSet::new(),
         }
     }
@@ -142,9 +150,83 @@ impl StoreSource {
         Some(source)
     }
 
+    /// The same, whose rows are those that `condition` is true for, an expression over its output, with the output
+    /// columns of `projection`, and at most `limit` of them. `None` where it cannot be: rows in order, a kept plan, a
+    /// limit of its own, a condition on row references. How many rows there are is not estimated.
+    ///
+    /// # Errors
+    /// Internal.
+    pub(crate) fn with_condition(
+        &self,
+        condition: &Arc<dyn PhysicalExpr>,
+        projection: Option<&[usize]>,
+        limit: Option<usize>,
+    ) -> Result<Option<Self>> {
+        let is_plain = !self.snapshot.is_slot() && self.order.is_none() && self.request.limit.is_none();
+        if !is_plain || !self.row_filters.is_empty() {
+            return Ok(None);
+        }
+        let filters = ExpressionFilter::conjuncts(condition, &self.schema, |at| self.column_at(at))?;
+        let Some(filters) = filters else { return Ok(None) };
+        let mut source = self.clone();
+        source.row_filters = filters.into_iter().map(|filter| Arc::new(filter) as _).collect();
+        source.condition = Some(condition.to_string());
+        source.request.limit = limit;
+        if let Some(projection) = projection {
+            source.request.columns = projection.iter().filter_map(|at| self.column_at(*at)).collect();
+            let refs = |at: &usize| self.request.row_refs && self.column_at(*at).is_none();
+            source.row_ref_at = projection.iter().position(refs);
+            source.request.row_refs = source.row_ref_at.is_some();
+            source.schema = Arc::new(self.schema.project(projection)?);
+        }
+        let mut statistics = Statistics::new_unknown(&source.schema);
+        let known = |at: usize| {
+            let at = projection.map_or(Some(at), |projection| projection.get(at).copied())?;
+            self.statistics.column_statistics.get(at)
+        };
+        for (at, column) in statistics.column_statistics.iter_mut().enumerate() {
+            column.distinct_count = known(at).map_or(Precision::Absent, |known| known.distinct_count.to_inexact());
+        }
+        source.statistics = Arc::new(statistics);
+        Ok(Some(source))
+    }
+
+    /// Whether output column `at` has at most `max` distinct values, by estimate.
+    pub(crate) fn has_distinct(&self, at: usize, max: usize) -> bool {
+        let column = self.statistics.column_statistics.get(at);
+        column.and_then(|column| column.distinct_count.get_value()).is_some_and(|distinct| *distinct <= max)
+    }
+
+    /// The same, whose output columns `texts` come as Arrow dictionaries; `None` where they cannot.
+    pub(crate) fn with_codes(&self, texts: &[usize]) -> Option<Self> {
+        if self.snapshot.is_slot() || self.order.is_some() || !self.request.codes.is_empty() {
+            return None;
+        }
+        let mut source = self.clone();
+        source.request.codes = texts.iter().map(|at| self.column_at(*at)).collect::<Option<_>>()?;
+        let fields = self.schema.fields().iter().enumerate().map(|(at, field)| {
+            // A column that stands twice comes as a dictionary twice.
+            let is_coded = self.column_at(at).is_some_and(|id| source.request.codes.contains(&id));
+            if is_coded == texts.contains(&at) { Some((is_coded, field)) } else { None }
+        });
+        let fields = fields.map(|field| {
+            field.map(|(is_coded, field)| match is_coded {
+                true => {
+                    let data_type = Box::new(field.data_type().clone());
+                    let coded = ArrowType::Dictionary(Box::new(ArrowType::UInt32), data_type);
+                    Arc::new(field.as_ref().clone().with_data_type(coded))
+                }
+                false => field.clone(),
+            })
+        });
+        source.schema = Arc::new(Schema::new(fields.collect::<Option<Vec<_>>>()?));
+        Some(source)
+    }
+
     /// Whether it reads all rows of its table.
     pub(crate) fn reads_all(&self) -> bool {
-        self.request.predicates.is_empty() && self.request.limit.is_none() && self.filters.is_empty()
+        let has_filters = !self.filters.is_empty() || !self.row_filters.is_empty();
+        self.request.predicates.is_empty() && self.request.limit.is_none() && !has_filters
     }
 
     /// The same with the row references as output column `at` instead of the last.
@@ -176,7 +258,7 @@ impl StoreSource {
 
     /// The request with the predicates of a run.
     fn request_for(&self, predicates: Vec<Predicate>) -> ScanRequest {
-        ScanRequest { columns: self.request.columns.clone(), predicates, ..self.request }
+        ScanRequest { columns: self.request.columns.clone(), predicates, codes: Vec::new(), ..self.request }
     }
 
     /// The rows of this run, if they were found already.
@@ -191,7 +273,8 @@ impl StoreSource {
     fn scan(&self) -> Result<Arc<Scan>> {
         let (view, request) = self.reads()?;
         let filters: Vec<_> = self.filters.iter().map(|(id, keys)| (*id, keys.filter().clone())).collect();
-        let scan = view.filtered_scan(&request, &filters).map_err(|e| DataFusionError::External(Box::new(e)))?;
+        let filters = LiveFilters { keys: &filters, rows: &self.row_filters };
+        let scan = view.filtered_scan(&request, filters).map_err(|e| DataFusionError::External(Box::new(e)))?;
         self.count(scan.counts());
         Ok(scan)
     }
@@ -204,7 +287,8 @@ impl StoreSource {
         let column = self.table.column(id).filter(|column| column.data_type.is_whole() && !column.nullable)?;
         let by_column = Arc::new(Column::new(&column.name, at)) as Arc<dyn PhysicalExpr>;
         let order = vec![PhysicalSortExpr::new(by_column, SortOptions { descending: false, nulls_first: false })];
-        let is_plain = self.order.is_none() && self.request.limit.is_none() && self.filters.is_empty();
+        let has_filters = !self.filters.is_empty() || !self.row_filters.is_empty();
+        let is_plain = self.order.is_none() && self.request.limit.is_none() && !has_filters;
         if !is_plain || self.partitions == 1 || !self.has_order(&order) {
             return None;
         }
@@ -353,7 +437,7 @@ impl DataSource for StoreSource {
             row_ref_at: self.row_ref_at,
             left: self.request.limit.unwrap_or(usize::MAX),
             metrics: BaselineMetrics::new(&metrics, args.partition),
-            origins: Origins::new(&metrics, args.partition, !self.filters.is_empty()),
+            origins: Origins::new(&metrics, args.partition, !self.filters.is_empty(), !self.row_filters.is_empty()),
         }))
     }
 
@@ -368,12 +452,19 @@ impl DataSource for StoreSource {
             }
             write!(f, "]")?;
         }
+        if !self.request.codes.is_empty() {
+            let name = |id: &ColumnId| self.table.column(*id).map_or("?", |column| column.name.as_str());
+            write!(f, ", codes=[{}]", self.request.codes.iter().map(name).collect::<Vec<_>>().join(", "))?;
+        }
         if let Some(limit) = self.request.limit {
             write!(f, ", limit={limit}")?;
         }
         if !self.filters.is_empty() {
             let name = |(id, _): &(ColumnId, _)| self.table.column(*id).map_or("?", |column| column.name.as_str());
             write!(f, ", dynamic_filters=[{}]", self.filters.iter().map(name).collect::<Vec<_>>().join(", "))?;
+        }
+        if let Some(condition) = &self.condition {
+            write!(f, ", condition={condition}")?;
         }
         if let Some(order) = &self.order {
             let names: Vec<String> = order.iter().map(|sort| sort.expr.to_string()).collect();
@@ -397,7 +488,7 @@ impl DataSource for StoreSource {
     }
 
     fn try_pushdown_sort(&self, order: &[PhysicalSortExpr]) -> Result<SortOrderPushdownResult<Arc<dyn DataSource>>> {
-        if !self.has_order(order) {
+        if !self.row_filters.is_empty() || !self.has_order(order) {
             return Ok(SortOrderPushdownResult::Unsupported);
         }
         if let Snapshot::Slot(slot) = &self.snapshot {

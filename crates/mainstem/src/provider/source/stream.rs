@@ -95,16 +95,25 @@ pub(super) struct Origins {
     counted: EmittedRows,
     /// Left out for the keys of joins.
     dropped: Option<Count>,
+    /// Left out for expressions that the scan evaluates.
+    filtered: Option<Count>,
 }
 
 impl Origins {
-    pub(super) fn new(metrics: &ExecutionPlanMetricsSet, partition: usize, is_filtered: bool) -> Self {
+    /// Of a scan that is told keys, and evaluates expressions, or not.
+    pub(super) fn new(
+        metrics: &ExecutionPlanMetricsSet,
+        partition: usize,
+        has_keys: bool,
+        has_expressions: bool,
+    ) -> Self {
         let counter = |name| MetricBuilder::new(metrics).counter(name, partition);
         Self {
             main: counter("rows_from_main"),
             delta: counter("rows_from_delta"),
             own: counter("rows_from_own_writes"),
-            dropped: is_filtered.then(|| counter("rows_dropped_by_keys")),
+            dropped: has_keys.then(|| counter("rows_dropped_by_keys")),
+            filtered: has_expressions.then(|| counter("rows_dropped_by_condition")),
             counted: EmittedRows::default(),
         }
     }
@@ -118,6 +127,9 @@ impl Origins {
         self.own.add(more(emitted.own, before.own));
         if let Some(dropped) = &self.dropped {
             dropped.add(more(emitted.dropped, before.dropped));
+        }
+        if let Some(filtered) = &self.filtered {
+            filtered.add(more(emitted.filtered, before.filtered));
         }
     }
 }

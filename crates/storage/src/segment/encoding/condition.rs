@@ -26,6 +26,33 @@ pub(crate) enum Condition<N> {
     OneOf(Vec<N>),
 }
 
+/// Which entries of a column are wanted: the distinct values that its rows are codes of, and NULL.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct EntrySelection {
+    pub(super) codes: Condition<u64>,
+    has_null: bool,
+}
+
+impl EntrySelection {
+    /// Those of `entries` that `is_wanted` is true for, by the order in which a column gives them.
+    pub fn of(entries: usize, is_wanted: impl Fn(usize) -> bool) -> Self {
+        let values = entries.saturating_sub(1);
+        let listed: Vec<u64> = (0..values).filter(|entry| is_wanted(*entry)).map(|entry| entry as u64).collect();
+        let codes = match (listed.first(), listed.last()) {
+            (None, _) | (_, None) => Condition::Never,
+            _ if listed.len() == values => Condition::Always,
+            (Some(&first), Some(&last)) if last - first + 1 == listed.len() as u64 => Condition::Within(first, last),
+            _ => Condition::OneOf(listed),
+        };
+        Self { codes, has_null: is_wanted(values) }
+    }
+
+    /// Whether rows that are NULL are wanted.
+    pub fn has_null(&self) -> bool {
+        self.has_null
+    }
+}
+
 /// Listed values up to which one comparison each beats a search per row.
 pub(crate) const LISTED_FEW: usize = 4;
 

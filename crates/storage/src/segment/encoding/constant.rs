@@ -85,6 +85,11 @@ impl Constant {
         })
     }
 
+    /// The value, and a NULL behind it.
+    pub fn entries(&self, data_type: DataType) -> Result<ArrayRef> {
+        self.read(data_type, 2, Some(NullBuffer::from(vec![true, false])))
+    }
+
     /// The value.
     pub fn value(&self) -> &Value {
         &self.value

@@ -6,15 +6,16 @@
 use std::cmp::Ordering;
 use std::hash::Hash;
 use std::ops::Range;
+use std::sync::Arc;
 
-use arrow_array::ArrayRef;
-use arrow_buffer::{Buffer, NullBuffer};
+use arrow_array::{ArrayRef, DictionaryArray, UInt32Array};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use hashbrown::HashMap;
 use mainstem_kernels::hash::hash_u64;
 use mainstem_kernels::{bitpack, gather};
 
 use super::super::sketch::DistinctSketch;
-use super::condition::{on_dictionary, select_codes};
+use super::condition::{Condition, on_dictionary, select_codes};
 use super::frame::codes_upto;
 use super::native::Native;
 use super::plain::{self, Plain, TextForm, partition};
@@ -341,6 +342,40 @@ impl Dictionary {
         self.values.take(data_type, codes.into_iter().map(|code| code as u32).collect(), nulls)
     }
 
+    /// Rows `rows` as codes into the distinct values.
+    pub fn read_codes(&self, data_type: DataType, rows: Range<usize>, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+        let mut codes = vec![0u32; rows.len()];
+        bitpack::unpack_u32(&self.packed, self.width, rows.start, &mut codes);
+        self.with_codes(data_type, codes, nulls)
+    }
+
+    /// The rows at `offsets` as codes into the distinct values.
+    pub fn gather_codes(&self, data_type: DataType, offsets: &[u32], nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+        let mut codes = Vec::with_capacity(offsets.len());
+        gather::gather_packed(&self.packed, self.width, offsets, &mut codes);
+        self.with_codes(data_type, codes.into_iter().map(|code| code as u32).collect(), nulls)
+    }
+
+    fn with_codes(&self, data_type: DataType, codes: Vec<u32>, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+        let values = self.values.read(data_type, 0..self.distinct(), None)?;
+        let codes = UInt32Array::try_new(codes.into(), nulls)?;
+        Ok(Arc::new(DictionaryArray::try_new(codes, values)?))
+    }
+
+    /// The distinct values in order, and a NULL behind them.
+    pub fn entries(&self, data_type: DataType) -> Result<ArrayRef> {
+        let distinct = self.distinct();
+        let is_value = BooleanBuffer::collect_bool(distinct + 1, |entry| entry < distinct);
+        // The slot of the NULL has some value.
+        let codes = (0..distinct as u32).chain([0]).collect();
+        self.values.take(data_type, codes, Some(NullBuffer::new(is_value)))
+    }
+
+    /// Rows of `rows` whose codes meet `condition`.
+    pub fn select_codes(&self, condition: &Condition<u64>, rows: Range<usize>) -> Vec<u64> {
+        select_codes(&self.packed, self.width, rows.start, rows.len(), condition)
+    }
+
     /// Value `i`, of a column whose values are [`Value::Int`], NULL or not.
     #[inline]
     pub fn whole(&self, i: usize) -> Option<i64> {
@@ -367,7 +402,7 @@ impl Dictionary {
     pub fn select(&self, predicate: &Predicate, rows: Range<usize>) -> Result<Vec<u64>> {
         let distinct = self.values.len();
         let condition = on_dictionary(predicate, distinct, |value| self.values.equal_range(value, 0..distinct))?;
-        Ok(select_codes(&self.packed, self.width, rows.start, rows.len(), &condition))
+        Ok(self.select_codes(&condition, rows))
     }
 }
 

@@ -35,10 +35,13 @@ mod choose;
 mod single;
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use arrow_array::ArrayRef;
+use arrow_array::{Array, ArrayRef, DictionaryArray, UInt32Array};
 use arrow_buffer::NullBuffer;
+use mainstem_kernels::bitmap;
 
+use self::condition::Condition;
 use self::plain::TextForm;
 use crate::error::Result;
 use crate::predicate::Predicate;
@@ -46,6 +49,7 @@ use crate::row::Value;
 use crate::schema::DataType;
 
 pub(crate) use choose::{encode, is_stored_as};
+pub(crate) use condition::EntrySelection;
 pub(crate) use native::wide_value;
 pub(crate) use sections::{ALIGN, Damage, Sections, begin_section};
 pub(crate) use single::{SingleRows, Source};
@@ -123,6 +127,13 @@ impl Encoding {
     pub(crate) fn is_read_in_place(&self) -> bool {
         !matches!(self, Self::Symbols { .. } | Self::ScaledFloats { .. })
     }
+}
+
+/// `values` as an Arrow dictionary in which each row has a value of its own.
+pub(crate) fn codes_of(values: ArrayRef) -> Result<ArrayRef> {
+    let codes: Vec<u32> = (0..values.len() as u32).collect();
+    let codes = UInt32Array::try_new(codes.into(), values.logical_nulls())?;
+    Ok(Arc::new(DictionaryArray::try_new(codes, values)?))
 }
 
 /// An open column without its NULLs.
@@ -213,6 +224,22 @@ impl EncodedValues {
         }
     }
 
+    /// Rows `rows` as codes into values, an Arrow dictionary; of encodings without codes each row has its own.
+    pub fn read_codes(&self, data_type: DataType, rows: Range<usize>, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+        match self {
+            Self::Dictionary(dictionary) => dictionary.read_codes(data_type, rows, nulls),
+            other => codes_of(other.read(data_type, rows, nulls)?),
+        }
+    }
+
+    /// The rows at `offsets` as codes into values, as [`EncodedValues::read_codes`].
+    pub fn gather_codes(&self, data_type: DataType, offsets: &[u32], nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+        match self {
+            Self::Dictionary(dictionary) => dictionary.gather_codes(data_type, offsets, nulls),
+            other => codes_of(other.gather(data_type, offsets, nulls)?),
+        }
+    }
+
     /// Row `i`, which must not be NULL.
     pub fn value(&self, data_type: DataType, i: usize) -> Result<Value> {
         match self {
@@ -259,6 +286,24 @@ impl EncodedValues {
             Self::Frame(frame) => frame.select(data_type, predicate, rows),
             Self::VectorFrames(frames) => frames.select(data_type, predicate, rows),
             Self::Plain(plain) => plain.select(predicate, rows),
+        }
+    }
+
+    /// The distinct values that rows are codes of, if there are at most `max` of them, and a NULL behind them.
+    pub fn entries(&self, data_type: DataType, max: usize) -> Result<Option<ArrayRef>> {
+        match self {
+            Self::Constant(constant) => constant.entries(data_type).map(Some),
+            Self::Dictionary(dictionary) if dictionary.distinct() <= max => dictionary.entries(data_type).map(Some),
+            Self::Dictionary(_) | Self::Frame(_) | Self::VectorFrames(_) | Self::Plain(_) => Ok(None),
+        }
+    }
+
+    /// Rows of `rows` whose entry is in `entries`; NULL slots come out either way. Without entries, all rows.
+    pub fn select_entries(&self, entries: &EntrySelection, rows: Range<usize>) -> Vec<u64> {
+        match self {
+            Self::Constant(_) if entries.codes == Condition::Never => vec![0; bitmap::words(rows.len())],
+            Self::Dictionary(dictionary) => dictionary.select_codes(&entries.codes, rows),
+            Self::Constant(_) | Self::Frame(_) | Self::VectorFrames(_) | Self::Plain(_) => bitmap::full(rows.len()),
         }
     }
 

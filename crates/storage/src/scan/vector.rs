@@ -1,0 +1,235 @@
+//! A vector of a scan: rows of one piece that go through filters together and become a batch.
+//!
+//! Comes in: rows of a piece that are selected. Goes out: the columns of a batch.
+//!
+//! 1. Filters take the columns that they need ([`Vector::column`]) and drop rows ([`Vector::keep`]).
+//! 2. What is left is read for the output. A column that a filter has read already is not read again.
+//!
+//! Invariant: all columns that are held have the rows that are left, in their order.
+
+use std::cell::OnceCell;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    ArrowPrimitiveType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int32Type, Int64Type,
+    Time64MicrosecondType, TimestampMicrosecondType,
+};
+use arrow_array::{Array, ArrayRef, BooleanArray, PrimitiveArray};
+use arrow_buffer::{BooleanBuffer, Buffer};
+use arrow_schema::{DataType, TimeUnit};
+use arrow_select::filter::{FilterBuilder, FilterPredicate};
+use mainstem_kernels::cast::Pod;
+use mainstem_kernels::{bitmap, gather};
+
+use super::piece::Piece;
+use crate::error::Result;
+use crate::ids::ColumnId;
+use crate::schema::Column;
+
+/// Tenths of the rows of a range that are selected, from which on the range is read as a whole.
+const DENSE_TENTHS: usize = 7;
+
+/// See the module.
+pub(super) struct Vector<'p> {
+    piece: &'p Piece,
+    rows: Rows,
+    held: Vec<(ColumnId, ArrayRef)>,
+}
+
+/// Which rows of the container.
+enum Rows {
+    Whole(Range<u32>),
+    /// Of a range that is read as a whole: those that are kept.
+    Dense(Range<u32>, Kept),
+    Sparse(Vec<u32>),
+}
+
+impl Rows {
+    /// Those at `offsets`, ascending.
+    fn at(offsets: Vec<u32>) -> Self {
+        match dense(&offsets) {
+            Some((range, kept)) => Self::Dense(range, kept),
+            None => Self::Sparse(offsets),
+        }
+    }
+}
+
+impl<'p> Vector<'p> {
+    /// All rows of `range`.
+    pub(super) fn whole(piece: &'p Piece, range: Range<u32>) -> Self {
+        Self { piece, rows: Rows::Whole(range), held: Vec::new() }
+    }
+
+    /// The rows at `offsets`, ascending.
+    pub(super) fn of(piece: &'p Piece, offsets: Vec<u32>) -> Self {
+        Self { piece, rows: Rows::at(offsets), held: Vec::new() }
+    }
+
+    /// How many rows are left.
+    pub(super) fn len(&self) -> usize {
+        match &self.rows {
+            Rows::Whole(range) => range.len(),
+            Rows::Dense(_, kept) => kept.count,
+            Rows::Sparse(offsets) => offsets.len(),
+        }
+    }
+
+    /// The values of `column` in the rows that are left, held for whoever asks again.
+    pub(super) fn column(&mut self, column: &Column) -> Result<ArrayRef> {
+        if let Some((_, values)) = self.held.iter().find(|(id, _)| *id == column.id) {
+            return Ok(values.clone());
+        }
+        let values = match &self.rows {
+            Rows::Whole(range) => self.piece.read(column, range.clone())?,
+            Rows::Dense(range, kept) => kept.filter(&self.piece.read(column, range.clone())?)?,
+            Rows::Sparse(offsets) => self.piece.gather(column, offsets)?,
+        };
+        self.held.push((column.id, values.clone()));
+        Ok(values)
+    }
+
+    /// The values of `column` in the rows that are left, as an Arrow dictionary.
+    pub(super) fn codes(&self, column: &Column) -> Result<ArrayRef> {
+        match &self.rows {
+            Rows::Whole(range) => self.piece.read_codes(column, range.clone()),
+            Rows::Dense(range, kept) => kept.filter(&self.piece.read_codes(column, range.clone())?),
+            Rows::Sparse(offsets) => self.piece.gather_codes(column, offsets),
+        }
+    }
+
+    /// Keeps those of the rows that `selected` has, and of the columns those that are `needed` later.
+    pub(super) fn keep(&mut self, selected: &BooleanBuffer, needed: impl Fn(ColumnId) -> bool) -> Result<()> {
+        let before = self.len();
+        if selected.count_set_bits() == before {
+            return Ok(());
+        }
+        let offsets: Vec<u32> = match &self.rows {
+            Rows::Whole(range) => selected.set_indices_u32().map(|at| range.start + at).collect(),
+            Rows::Dense(range, kept) => {
+                let mut offsets = kept.offsets(range);
+                let mut is_kept = selected.iter();
+                offsets.retain(|_| is_kept.next().unwrap_or(false));
+                offsets
+            }
+            Rows::Sparse(offsets) => selected.set_indices().filter_map(|at| offsets.get(at).copied()).collect(),
+        };
+        self.held.retain(|(id, _)| needed(*id));
+        if !self.held.is_empty() {
+            let mut words = bitmap::full(before);
+            words.iter_mut().zip(selected.bit_chunks().iter_padded()).for_each(|(word, bits)| *word = bits);
+            let kept = Kept::new(words, before);
+            for (_, values) in &mut self.held {
+                *values = kept.filter(values)?;
+            }
+        }
+        self.rows = Rows::at(offsets);
+        Ok(())
+    }
+
+    /// Leaves the first `count` rows.
+    pub(super) fn truncate(&mut self, count: usize) {
+        if count >= self.len() {
+            return;
+        }
+        if let Rows::Whole(range) = &mut self.rows {
+            range.end = range.start + count as u32;
+        } else {
+            let mut offsets = self.offsets();
+            offsets.truncate(count);
+            self.rows = Rows::at(offsets);
+        }
+        for (_, values) in &mut self.held {
+            *values = values.slice(0, count);
+        }
+    }
+
+    fn offsets(&self) -> Vec<u32> {
+        match &self.rows {
+            Rows::Whole(range) => range.clone().collect(),
+            Rows::Dense(range, kept) => kept.offsets(range),
+            Rows::Sparse(offsets) => offsets.clone(),
+        }
+    }
+
+    /// References of the rows.
+    pub(super) fn row_refs(&self) -> ArrayRef {
+        match &self.rows {
+            Rows::Whole(range) => self.piece.row_refs(range.clone()),
+            Rows::Dense(..) | Rows::Sparse(_) => self.piece.row_refs(self.offsets().into_iter()),
+        }
+    }
+}
+
+/// The range that `offsets`, ascending, lie in, and which of its rows they are, where they are so many of them that
+/// reading all and leaving some out costs less than going from one to the next.
+fn dense(offsets: &[u32]) -> Option<(Range<u32>, Kept)> {
+    let range = *offsets.first()?..offsets.last()?.checked_add(1)?;
+    if offsets.len() < range.len() / 10 * DENSE_TENTHS {
+        return None;
+    }
+    let mut words = vec![0; bitmap::words(range.len())];
+    offsets.iter().for_each(|offset| bitmap::set(&mut words, (offset - range.start) as usize));
+    let kept = Kept { words, rows: range.len(), count: offsets.len(), others: OnceCell::new() };
+    Some((range, kept))
+}
+
+/// Rows of a range that are kept.
+struct Kept {
+    words: Vec<u64>,
+    rows: usize,
+    count: usize,
+    /// For columns that are no numbers: where runs of rows begin and end, found once for all of them.
+    others: OnceCell<FilterPredicate>,
+}
+
+impl Kept {
+    /// Those of `rows` rows whose bits are set in `words`.
+    fn new(words: Vec<u64>, rows: usize) -> Self {
+        Self { rows, count: bitmap::count_ones(&words), words, others: OnceCell::new() }
+    }
+
+    /// Where they are, of a range that is theirs.
+    fn offsets(&self, range: &Range<u32>) -> Vec<u32> {
+        let mut offsets = Vec::with_capacity(self.count);
+        bitmap::indices(&self.words, &mut offsets);
+        offsets.iter_mut().for_each(|offset| *offset += range.start);
+        offsets
+    }
+
+    /// The rows of `array` that are kept.
+    fn filter(&self, array: &ArrayRef) -> Result<ArrayRef> {
+        if array.null_count() > 0 {
+            return self.other(array);
+        }
+        match array.data_type() {
+            DataType::Int32 => Ok(self.numbers::<Int32Type>(array)),
+            DataType::Int64 => Ok(self.numbers::<Int64Type>(array)),
+            DataType::Float32 => Ok(self.numbers::<Float32Type>(array)),
+            DataType::Float64 => Ok(self.numbers::<Float64Type>(array)),
+            DataType::Decimal128(..) => Ok(self.numbers::<Decimal128Type>(array)),
+            DataType::Date32 => Ok(self.numbers::<Date32Type>(array)),
+            DataType::Timestamp(TimeUnit::Microsecond, _) => Ok(self.numbers::<TimestampMicrosecondType>(array)),
+            DataType::Time64(TimeUnit::Microsecond) => Ok(self.numbers::<Time64MicrosecondType>(array)),
+            _ => self.other(array),
+        }
+    }
+
+    fn numbers<T: ArrowPrimitiveType>(&self, array: &ArrayRef) -> ArrayRef
+    where
+        T::Native: Pod,
+    {
+        let mut kept = Vec::new();
+        gather::filter_numbers(array.as_primitive::<T>().values(), &self.words, &mut kept);
+        Arc::new(PrimitiveArray::<T>::new(kept.into(), None).with_data_type(array.data_type().clone()))
+    }
+
+    fn other(&self, array: &ArrayRef) -> Result<ArrayRef> {
+        let runs = self.others.get_or_init(|| {
+            let selected = BooleanBuffer::new(Buffer::from_vec(self.words.clone()), 0, self.rows);
+            FilterBuilder::new(&BooleanArray::new(selected, None)).optimize().build()
+        });
+        Ok(runs.filter(array.as_ref())?)
+    }
+}
