@@ -11,6 +11,8 @@
 //!    what has become known meanwhile ([`DynamicFilter`]) drops further rows.
 //! 3. Gather: only selected rows are decoded; a piece that is wholly selected is read in place.
 //!
+//! For an aggregation, segments that metadata answers for are left out ([`ZoneAggregates`]).
+//!
 //! Few rows of a range of keys are found without looking at others ([`by_key`]), for whoever asks for that.
 //!
 //! Invariants: a worker never blocks on a writer or a merge; every live row of the view that satisfies all predicates
@@ -24,6 +26,7 @@ mod piece;
 mod range_of_order;
 mod statistics;
 mod worker;
+mod zone_aggregates;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -47,6 +50,7 @@ pub use ordered::OrderedScan;
 use piece::Piece;
 pub use statistics::{ColumnStatistics, TableStatistics};
 pub use worker::{EmittedRows, ScanWorker};
+pub use zone_aggregates::{ZoneAggregate, ZoneAggregates, ZoneValue};
 
 #[cfg(test)]
 mod tests;
@@ -67,13 +71,23 @@ pub struct ScanRequest {
     pub row_refs: bool,
     /// Rows of a batch at most; 0 means the default.
     pub batch_rows: usize,
+    /// Aggregates that are taken from metadata where it knows all of them: the rows of such segments are left out
+    /// ([`TableView::zone_aggregates`]). Without columns: the number of rows. Scans in key order do not know of it.
+    pub zone_aggregates: Option<Vec<(ColumnId, ZoneAggregate)>>,
 }
 
 impl ScanRequest {
     /// All rows of `columns`.
     #[must_use]
     pub fn all(columns: Vec<ColumnId>) -> Self {
-        Self { columns, predicates: Vec::new(), limit: None, row_refs: false, batch_rows: limits::BATCH_ROWS }
+        Self {
+            columns,
+            predicates: Vec::new(),
+            limit: None,
+            row_refs: false,
+            batch_rows: limits::BATCH_ROWS,
+            zone_aggregates: None,
+        }
     }
 
     fn rows_of_batch(&self) -> usize {
@@ -90,6 +104,8 @@ pub struct ScanCounts {
     pub segments_pruned: usize,
     /// Of them, those all rows of which match.
     pub segments_enclosed: usize,
+    /// Of those that may match, those left out because metadata answers for them.
+    pub segments_from_metadata: usize,
     /// Rows in deltas at the snapshot, deleted ones included.
     pub delta_rows: u64,
 }
@@ -109,6 +125,7 @@ pub struct Scan {
     left: AtomicUsize,
     counts: ScanCounts,
     filters: Vec<ColumnFilter>,
+    zone_aggregates: Option<Vec<(Column, ZoneAggregate)>>,
 }
 
 impl TableView {
@@ -144,6 +161,7 @@ impl TableView {
             left: AtomicUsize::new(request.limit.unwrap_or(usize::MAX)),
             counts: ScanCounts::default(),
             filters: filters.collect::<Result<_>>()?,
+            zone_aggregates: zone_aggregates::columns_asked(self, request)?,
         };
         scan.plan();
         Ok(Arc::new(scan))
@@ -213,6 +231,12 @@ impl Scan {
                     true
                 }
             };
+            if let Some(asked) = &self.zone_aggregates
+                && zone_aggregates::of_part(&view, part, &self.predicates, asked).is_some()
+            {
+                self.counts.segments_from_metadata += 1;
+                continue;
+            }
             self.pieces.extend(Piece::of_segment(part, enclosed));
         }
         for delta in &view.version().deltas {
