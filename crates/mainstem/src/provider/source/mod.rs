@@ -10,10 +10,13 @@
 //! Scans may be told keys that joins find while the plan runs (`runtime_filter`), for which their streams wait
 //! (`stream`).
 //!
+//! A source for an aggregation may leave out what metadata answers for (`zone_aggregates`).
+//!
 //! The source of a physical plan that is kept has a [`ScanSlot`] instead of a view, and counts nothing.
 
 mod runtime_filter;
 mod stream;
+mod zone_aggregates;
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -176,7 +179,8 @@ impl StoreSource {
 
     /// The request with the predicates of a run.
     fn request_for(&self, predicates: Vec<Predicate>) -> ScanRequest {
-        ScanRequest { columns: self.request.columns.clone(), predicates, ..self.request }
+        let (columns, zone_aggregates) = (self.request.columns.clone(), self.request.zone_aggregates.clone());
+        ScanRequest { columns, predicates, zone_aggregates, ..self.request }
     }
 
     /// The rows of this run, if they were found already.
@@ -236,6 +240,9 @@ impl StoreSource {
         count("segments", counts.segments);
         count("segments_pruned", counts.segments_pruned);
         count("segments_enclosed", counts.segments_enclosed);
+        if self.request.zone_aggregates.is_some() {
+            count("segments_from_metadata", counts.segments_from_metadata);
+        }
     }
 
     /// The table's column that output column `at` is.
@@ -260,7 +267,8 @@ impl StoreSource {
     fn has_order(&self, order: &[PhysicalSortExpr]) -> bool {
         let table = &self.table;
         let in_key = |predicate: &Predicate| table.sort_key.contains(&predicate.column());
-        if !self.is_in_order() || !self.request.predicates.iter().all(in_key) {
+        let is_whole = self.request.zone_aggregates.is_none();
+        if !is_whole || !self.is_in_order() || !self.request.predicates.iter().all(in_key) {
             return false;
         }
         let is_constant = |id: &ColumnId| {
@@ -415,6 +423,9 @@ impl DataSource for StoreSource {
     }
 
     fn with_fetch(&self, limit: Option<usize>) -> Option<Arc<dyn DataSource>> {
+        if self.request.zone_aggregates.is_some() {
+            return None;
+        }
         let mut source = self.clone();
         source.request.limit = match (self.request.limit, limit) {
             (Some(a), Some(b)) => Some(a.min(b)),
