@@ -12,6 +12,7 @@ mod dynamic_filters;
 mod environment;
 mod generate_series;
 mod memory_pool;
+mod metadata_aggregates;
 mod parameters;
 mod pg_sleep;
 mod pipeline;

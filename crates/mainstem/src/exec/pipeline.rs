@@ -19,6 +19,7 @@
 //! | rows of a sort stay in its order | `optimize::upstream` | operators on several partitions |
 //! | scans that use the keys of joins | `dynamic_filters` | no rule behind it that moves operators |
 //! | aggregation in the order of sort keys | `streaming` | filters where they are: a filtered scan has no order |
+//! | aggregates from metadata | `metadata_aggregates` | filters in scans, no rule behind it that changes scans |
 //! | rankings in the order of rows | `streaming` | windows with their sorts below them |
 //! | sorts in memory | `sort` | limits where they are, and the order of scans |
 //! | joins that may be larger than memory | `spilling_joins` | limits where they are, and keys that scans are told |
@@ -49,6 +50,7 @@ use super::code_aggregates::CodeAggregates;
 use super::dynamic_filters::DynamicFilters;
 use super::generate_series::GenerateSeries;
 use super::memory_pool::QueryPool;
+use super::metadata_aggregates::MetadataAggregation;
 use super::pg_sleep::pg_sleep;
 use super::scan_filters::ScanFilters;
 use super::sort::RadixSorts;
@@ -167,6 +169,7 @@ pub(crate) fn template(storage: &Database, threads: usize) -> Result<SessionStat
         .with_physical_optimizer_rule(Arc::new(OrderedOutput))
         .with_physical_optimizer_rule(Arc::new(DynamicFilters))
         .with_physical_optimizer_rule(Arc::new(StreamingAggregates))
+        .with_physical_optimizer_rule(Arc::new(MetadataAggregation))
         .with_physical_optimizer_rule(Arc::new(RankingWindows))
         .with_physical_optimizer_rule(Arc::new(RadixSorts))
         .with_physical_optimizer_rule(Arc::new(SpillingJoins))
@@ -231,6 +234,7 @@ mod tests {
             "ordered_output",
             "dynamic_filters",
             "streaming_aggregates",
+            "metadata_aggregates",
             "ranking_windows",
             "radix_sorts",
             "spilling_joins",

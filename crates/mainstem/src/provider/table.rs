@@ -217,14 +217,8 @@ impl UserTable {
             let rows = usize::try_from(known.rows).unwrap_or(usize::MAX);
             (statistics(&self.table, &known, &columns, &predicates, row_refs), rows)
         };
-        let request = ScanRequest {
-            columns,
-            predicates,
-            limit,
-            row_refs,
-            batch_rows: state.config().batch_size(),
-            codes: Vec::new(),
-        };
+        let batch_rows = state.config().batch_size();
+        let request = ScanRequest { predicates, limit, row_refs, batch_rows, ..ScanRequest::all(columns) };
         let snapshot = match &self.slot {
             Some(slot) => Snapshot::Slot(slot.clone()),
             None => Snapshot::Of(view),

@@ -18,6 +18,7 @@ mod join_orders;
 mod kept_texts;
 mod library;
 mod mangled;
+mod metadata_aggregates;
 mod names;
 mod paths;
 mod physical_plans;

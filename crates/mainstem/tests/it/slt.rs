@@ -305,6 +305,7 @@ placement_matrix!(
         joins_using,
         key_order,
         keys,
+        metadata_aggregates,
         names,
         not_in_nested,
         nulls,

@@ -7,4 +7,4 @@ mod sum;
 
 pub use ordered_set::ordered_sets;
 pub(crate) use sliding::no_partial_aggregation;
-pub use sum::{average, checked_sum};
+pub use sum::{average, checked_sum, has_exact_state};

@@ -47,6 +47,13 @@ pub fn average() -> AggregateUDF {
     Total::new(Kind::Average, avg_udaf())
 }
 
+/// Whether `state`, the fields of a partial `sum` or `avg`, is that of an exact one, which is not of distinct values:
+/// the unscaled sum, as a decimal of 38 digits, and how many values there are.
+#[must_use]
+pub fn has_exact_state(state: &[FieldRef]) -> bool {
+    matches!(state, [sum, count] if *sum.data_type() == STATE && *count.data_type() == DataType::Int64)
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Kind {
     Sum,

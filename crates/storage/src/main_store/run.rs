@@ -4,10 +4,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use hashbrown::HashMap;
+use mainstem_kernels::bitmap;
 use parking_lot::Mutex;
 
 use crate::error::{Error, Result};
-use crate::ids::{ColumnId, ContainerId, KeyId, RunId};
+use crate::ids::{ColumnId, CommitTs, ContainerId, KeyId, RunId};
 use crate::limits;
 use crate::predicate::{Predicate, Prune, ValueRange};
 use crate::row::key::KeyRange;
@@ -41,6 +42,18 @@ impl RunSegment {
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.range == (0..self.segment.rows())
+    }
+
+    /// Its rows that are deleted for a snapshot at `at`: deletes of consumed rows do not count.
+    #[must_use]
+    pub fn deleted_at(&self, at: CommitTs) -> u64 {
+        let deletes = self.segment.deletes();
+        let dead = deletes.count_at(at);
+        if dead == 0 || self.is_whole() {
+            return dead;
+        }
+        let (start, end) = (self.range.start as usize, self.range.end as usize);
+        deletes.bitmap_at(at).map_or(0, |dead| bitmap::count_range(&dead, start..end) as u64)
     }
 }
 

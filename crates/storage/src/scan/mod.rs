@@ -13,6 +13,8 @@
 //! 3. Filter: other expressions are evaluated vector by vector.
 //! 4. Gather: only rows that are left are decoded; a vector that is wholly selected is read in place.
 //!
+//! For an aggregation, segments that metadata answers for are left out ([`ZoneAggregates`]).
+//!
 //! Few rows of a range of keys are found without looking at others ([`by_key`]), for whoever asks for that.
 //!
 //! Invariants: a worker never blocks on a writer or a merge; every live row of the view that satisfies all predicates
@@ -28,6 +30,7 @@ mod row_filter;
 mod statistics;
 mod vector;
 mod worker;
+mod zone_aggregates;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -53,6 +56,7 @@ use row_filter::PlannedFilter;
 pub use row_filter::RowFilter;
 pub use statistics::{ColumnStatistics, TableStatistics};
 pub use worker::{EmittedRows, ScanWorker};
+pub use zone_aggregates::{ZoneAggregate, ZoneAggregates, ZoneValue};
 
 #[cfg(test)]
 mod tests;
@@ -76,6 +80,9 @@ pub struct ScanRequest {
     /// Of the columns, those that come as Arrow dictionaries: codes into the distinct values of a segment where they
     /// are stored so. Scans in key order know no codes.
     pub codes: Vec<ColumnId>,
+    /// Aggregates that are taken from metadata where it knows all of them: the rows of such segments are left out
+    /// ([`TableView::zone_aggregates`]). Without columns: the number of rows. Scans in key order do not know of it.
+    pub zone_aggregates: Option<Vec<(ColumnId, ZoneAggregate)>>,
 }
 
 impl ScanRequest {
@@ -89,6 +96,7 @@ impl ScanRequest {
             row_refs: false,
             batch_rows: limits::BATCH_ROWS,
             codes: Vec::new(),
+            zone_aggregates: None,
         }
     }
 
@@ -106,6 +114,8 @@ pub struct ScanCounts {
     pub segments_pruned: usize,
     /// Of them, those all rows of which match.
     pub segments_enclosed: usize,
+    /// Of those that may match, those left out because metadata answers for them.
+    pub segments_from_metadata: usize,
     /// Rows in deltas at the snapshot, deleted ones included.
     pub delta_rows: u64,
 }
@@ -127,6 +137,7 @@ pub struct Scan {
     counts: ScanCounts,
     filters: Vec<ColumnFilter>,
     row_filters: Vec<PlannedFilter>,
+    zone_aggregates: Option<Vec<(Column, ZoneAggregate)>>,
 }
 
 /// Conditions beside a request, which know more than data: contract 5 keeps them out of it.
@@ -175,6 +186,7 @@ impl TableView {
             counts: ScanCounts::default(),
             filters: keys.collect::<Result<_>>()?,
             row_filters: row_filters.collect::<Result<_>>()?,
+            zone_aggregates: zone_aggregates::columns_asked(self, request)?,
         };
         scan.plan();
         Ok(Arc::new(scan))
@@ -248,6 +260,12 @@ impl Scan {
                     true
                 }
             };
+            if let Some(asked) = &self.zone_aggregates
+                && zone_aggregates::of_part(&view, part, &self.predicates, asked).is_some()
+            {
+                self.counts.segments_from_metadata += 1;
+                continue;
+            }
             self.pieces.extend(Piece::of_segment(part, enclosed));
         }
         for delta in &view.version().deltas {

@@ -59,8 +59,8 @@ impl TableView {
         }
         let mut untouched = !elsewhere;
         for part in self.version().runs.iter().flat_map(|run| run.segments()) {
-            let dead = part.segment.deletes().count_at(self.ts());
-            rows += part.range.len() as u64 - dead.min(part.range.len() as u64);
+            let dead = part.deleted_at(self.ts());
+            rows += u64::from(part.rows()) - dead.min(u64::from(part.rows()));
             bytes += part.segment.meta().bytes();
             untouched &= dead == 0;
         }

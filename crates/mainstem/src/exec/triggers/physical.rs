@@ -40,6 +40,7 @@ pub(super) const TRIGGERS: &[(&str, Kinds)] = &[
     ("ordered_output", PARTITIONS),
     ("dynamic_filters", JOIN | SORT | LIMIT),
     ("streaming_aggregates", AGGREGATE | DISTINCT),
+    ("metadata_aggregates", AGGREGATE | DISTINCT),
     ("ranking_windows", WINDOW),
     ("radix_sorts", REQUIRING),
     ("spilling_joins", JOIN | SUBQUERY),

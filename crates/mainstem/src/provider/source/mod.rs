@@ -10,11 +10,14 @@
 //! Scans may be told keys that joins find while the plan runs (`runtime_filter`), for which their streams wait
 //! (`stream`).
 //!
+//! A source for an aggregation may leave out what metadata answers for (`zone_aggregates`).
+//!
 //! The source of a physical plan that is kept has a [`ScanSlot`] instead of a view, and counts nothing.
 
 mod expression_filter;
 mod runtime_filter;
 mod stream;
+mod zone_aggregates;
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -163,7 +166,7 @@ impl StoreSource {
         limit: Option<usize>,
     ) -> Result<Option<Self>> {
         let is_plain = !self.snapshot.is_slot() && self.order.is_none() && self.request.limit.is_none();
-        if !is_plain || !self.row_filters.is_empty() {
+        if !is_plain || !self.row_filters.is_empty() || self.request.zone_aggregates.is_some() {
             return Ok(None);
         }
         let filters = ExpressionFilter::conjuncts(condition, &self.schema, |at| self.column_at(at))?;
@@ -199,7 +202,8 @@ impl StoreSource {
 
     /// The same, whose output columns `texts` come as Arrow dictionaries; `None` where they cannot.
     pub(crate) fn with_codes(&self, texts: &[usize]) -> Option<Self> {
-        if self.snapshot.is_slot() || self.order.is_some() || !self.request.codes.is_empty() {
+        let is_told = !self.request.codes.is_empty() || self.request.zone_aggregates.is_some();
+        if self.snapshot.is_slot() || self.order.is_some() || is_told {
             return None;
         }
         let mut source = self.clone();
@@ -258,7 +262,8 @@ impl StoreSource {
 
     /// The request with the predicates of a run.
     fn request_for(&self, predicates: Vec<Predicate>) -> ScanRequest {
-        ScanRequest { columns: self.request.columns.clone(), predicates, codes: Vec::new(), ..self.request }
+        let (columns, zone_aggregates) = (self.request.columns.clone(), self.request.zone_aggregates.clone());
+        ScanRequest { columns, predicates, codes: Vec::new(), zone_aggregates, ..self.request }
     }
 
     /// The rows of this run, if they were found already.
@@ -320,6 +325,9 @@ impl StoreSource {
         count("segments", counts.segments);
         count("segments_pruned", counts.segments_pruned);
         count("segments_enclosed", counts.segments_enclosed);
+        if self.request.zone_aggregates.is_some() {
+            count("segments_from_metadata", counts.segments_from_metadata);
+        }
     }
 
     /// The table's column that output column `at` is.
@@ -344,7 +352,8 @@ impl StoreSource {
     fn has_order(&self, order: &[PhysicalSortExpr]) -> bool {
         let table = &self.table;
         let in_key = |predicate: &Predicate| table.sort_key.contains(&predicate.column());
-        if !self.is_in_order() || !self.request.predicates.iter().all(in_key) {
+        let is_whole = self.request.zone_aggregates.is_none();
+        if !is_whole || !self.is_in_order() || !self.request.predicates.iter().all(in_key) {
             return false;
         }
         let is_constant = |id: &ColumnId| {
@@ -506,6 +515,9 @@ impl DataSource for StoreSource {
     }
 
     fn with_fetch(&self, limit: Option<usize>) -> Option<Arc<dyn DataSource>> {
+        if self.request.zone_aggregates.is_some() {
+            return None;
+        }
         let mut source = self.clone();
         source.request.limit = match (self.request.limit, limit) {
             (Some(a), Some(b)) => Some(a.min(b)),

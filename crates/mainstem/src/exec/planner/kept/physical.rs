@@ -42,6 +42,7 @@ use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use super::parameters::has_parameter;
 use super::reads::Read;
 use super::slot::Values;
+use crate::exec::metadata_aggregates::MetadataAggregates;
 use crate::exec::parameters::{Parameter, Parameters, position_of};
 use crate::exec::sort::RadixSort;
 use crate::exec::streaming::RankingWindow;
@@ -239,6 +240,7 @@ fn starts_anew(plan: &Arc<dyn ExecutionPlan>) -> bool {
         || plan.is::<CooperativeExec>()
         || plan.is::<ProjectionExec>()
         || plan.is::<AggregateExec>()
+        || plan.is::<MetadataAggregates>()
         || plan.is::<SortExec>()
         || plan.downcast_ref::<RadixSort>().is_some_and(|sort| !sort.tightens())
         || plan.is::<RankingWindow>()

@@ -1,0 +1,161 @@
+//! The operator: partial states of an aggregation, and one more for the rows that metadata answers for.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Decimal128Array, Int64Array, RecordBatch};
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{DataFusionError, Result, ScalarValue, internal_datafusion_err};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties};
+use futures::{StreamExt, stream};
+use mainstem_storage::row::{Value, array_of};
+use mainstem_storage::scan::{ZoneAggregates, ZoneValue};
+use mainstem_storage::schema::DataType as ColumnType;
+
+use crate::provider::StoreSource;
+
+/// What the state of an aggregate is made of: the rows, or what metadata tells of what was asked at a place.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum State {
+    Rows,
+    Count(usize),
+    Bound(usize, ColumnType),
+    Sum(usize),
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(in crate::exec) struct MetadataAggregates {
+    /// The first step of an aggregation, over the rows that are read.
+    input: Arc<dyn ExecutionPlan>,
+    /// What they are read from.
+    source: Arc<StoreSource>,
+    /// Of each aggregate.
+    states: Vec<State>,
+    properties: Arc<PlanProperties>,
+}
+
+impl MetadataAggregates {
+    /// The states of `input`, and one for the rows that `source`, which it reads, leaves out.
+    pub(super) fn new(input: Arc<dyn ExecutionPlan>, source: Arc<StoreSource>, states: Vec<State>) -> Self {
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(input.schema()),
+            input.output_partitioning().clone(),
+            EmissionType::Final,
+            Boundedness::Bounded,
+        );
+        Self { input, source, states, properties: Arc::new(properties) }
+    }
+
+    fn aggregates(&self) -> &[Arc<AggregateFunctionExpr>] {
+        self.input.downcast_ref::<AggregateExec>().map_or(&[], AggregateExec::aggr_expr)
+    }
+
+    /// The states of `known`, one row; none if nothing was left out.
+    fn batch_of(&self, known: &ZoneAggregates) -> Result<Option<RecordBatch>> {
+        if known.segments == 0 {
+            return Ok(None);
+        }
+        if self.aggregates().len() != self.states.len() {
+            return Err(internal_datafusion_err!("aggregates from metadata over what is no aggregation"));
+        }
+        let mut columns = Vec::new();
+        for (aggregate, state) in self.aggregates().iter().zip(&self.states) {
+            for scalar in scalars(aggregate, *state, known)? {
+                columns.push(scalar.to_array()?);
+            }
+        }
+        Ok(Some(RecordBatch::try_new(self.input.schema(), columns)?))
+    }
+}
+
+/// The state of `aggregate` over the rows of `known`.
+fn scalars(aggregate: &AggregateFunctionExpr, state: State, known: &ZoneAggregates) -> Result<Vec<ScalarValue>> {
+    let values = |at: usize| {
+        let values = known.values.get(at);
+        values.ok_or_else(|| internal_datafusion_err!("metadata was not asked for an aggregate"))
+    };
+    let mut accumulator = aggregate.create_accumulator()?;
+    match state {
+        State::Rows => accumulator.merge_batch(&[counts(std::iter::once(known.rows))?])?,
+        State::Count(at) => accumulator.merge_batch(&[counts_of(values(at)?)?])?,
+        State::Bound(at, data_type) => {
+            let bounds = array_of(values(at)?.iter().map(|value| &value.value), data_type);
+            accumulator.update_batch(&[bounds.map_err(|e| DataFusionError::External(Box::new(e)))?])?;
+        }
+        State::Sum(at) => accumulator.merge_batch(&[sums_of(values(at)?)?, counts_of(values(at)?)?])?,
+    }
+    accumulator.state()
+}
+
+fn counts_of(values: &[ZoneValue]) -> Result<ArrayRef> {
+    counts(values.iter().map(|value| value.count))
+}
+
+fn counts(counts: impl Iterator<Item = u64>) -> Result<ArrayRef> {
+    let count = |count| i64::try_from(count).map_err(|_| internal_datafusion_err!("{count} rows"));
+    Ok(Arc::new(counts.map(count).collect::<Result<Int64Array>>()?))
+}
+
+fn sums_of(values: &[ZoneValue]) -> Result<ArrayRef> {
+    let sum = |value: &ZoneValue| match value.value {
+        Value::Decimal(sum) => Ok(sum),
+        _ => Err(internal_datafusion_err!("metadata has no sum")),
+    };
+    let sums = values.iter().map(sum).collect::<Result<Decimal128Array>>()?;
+    Ok(Arc::new(sums.with_precision_and_scale(38, 0)?))
+}
+
+impl DisplayAs for MetadataAggregates {
+    fn fmt_as(&self, _format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.aggregates().iter().map(|aggregate| aggregate.name()).collect();
+        write!(f, "MetadataAggregateExec: aggr=[{}]", names.join(", "))
+    }
+}
+
+impl ExecutionPlan for MetadataAggregates {
+    fn name(&self) -> &'static str {
+        "MetadataAggregateExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![false]
+    }
+
+    fn apply_expressions(
+        &self,
+        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        let child = <[_; 1]>::try_from(children);
+        let [input] = child.map_err(|_| internal_datafusion_err!("aggregates from metadata have one input"))?;
+        Ok(Arc::new(Self::new(input, self.source.clone(), self.states.clone())))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let read = self.input.execute(partition, context)?;
+        if partition > 0 {
+            return Ok(read);
+        }
+        let Some(known) = self.batch_of(&self.source.zone_aggregates()?)? else { return Ok(read) };
+        let rows = stream::once(async move { Ok(known) }).chain(read);
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.input.schema(), rows)))
+    }
+}
