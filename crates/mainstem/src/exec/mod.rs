@@ -20,6 +20,8 @@ mod recent_texts;
 mod runtime;
 mod settings;
 mod sort;
+mod spilling;
+mod spilling_aggregates;
 mod spilling_joins;
 mod streaming;
 mod system_tables;

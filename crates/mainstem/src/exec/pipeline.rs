@@ -21,6 +21,7 @@
 //! | aggregation in the order of sort keys | `streaming` | filters where they are: a filtered scan has no order |
 //! | rankings in the order of rows | `streaming` | windows with their sorts below them |
 //! | sorts in memory | `sort` | limits where they are, and the order of scans |
+//! | aggregations of more groups than memory holds | `spilling_aggregates` | as above, and the order of aggregations |
 //! | joins that may be larger than memory | `spilling_joins` | limits where they are, and keys that scans are told |
 //! | joins made to be canceled | `cancel` | |
 //!
@@ -50,6 +51,7 @@ use super::generate_series::GenerateSeries;
 use super::memory_pool::QueryPool;
 use super::pg_sleep::pg_sleep;
 use super::sort::RadixSorts;
+use super::spilling_aggregates::SpillingAggregates;
 use super::spilling_joins::SpillingJoins;
 use super::streaming::{RankingWindows, StreamingAggregates};
 use super::triggers::triggered;
@@ -167,6 +169,7 @@ pub(crate) fn template(storage: &Database, threads: usize) -> Result<SessionStat
         .with_physical_optimizer_rule(Arc::new(StreamingAggregates))
         .with_physical_optimizer_rule(Arc::new(RankingWindows))
         .with_physical_optimizer_rule(Arc::new(RadixSorts))
+        .with_physical_optimizer_rule(Arc::new(SpillingAggregates))
         .with_physical_optimizer_rule(Arc::new(SpillingJoins))
         .build();
     register(&mut state)?;
@@ -227,6 +230,7 @@ mod tests {
             "streaming_aggregates",
             "ranking_windows",
             "radix_sorts",
+            "spilling_aggregates",
             "spilling_joins",
         ];
         let all: HashSet<_> = ours.chain(logical).chain(physical).chain(last.map(str::to_owned)).collect();

@@ -42,6 +42,7 @@ pub(super) const TRIGGERS: &[(&str, Kinds)] = &[
     ("streaming_aggregates", AGGREGATE | DISTINCT),
     ("ranking_windows", WINDOW),
     ("radix_sorts", REQUIRING),
+    ("spilling_aggregates", AGGREGATE | DISTINCT | SUBQUERY),
     ("spilling_joins", JOIN | SUBQUERY),
 ];
 
