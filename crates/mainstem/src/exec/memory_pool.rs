@@ -3,10 +3,11 @@
 //! Comes in: what operators want to take, and the share of queries, which follows `memory_limit` and may change at any
 //! time. Goes out: permission or an error, which makes operators spill that can. As in DataFusion's `FairSpillPool`
 //! what cannot spill takes what there is, and what can spill shares the rest evenly; but some of the rest stays free,
-//! for sorts that have taken all there is would end in merges for which nothing is left.
+//! for sorts that have taken all there is would end in merges for which nothing is left. Where others have all, a small
+//! part is there for each that can spill, to do it in.
 //!
 //! Invariant: queries take more than the share only by [`MemoryPool::grow`], which cannot fail, by exchanges, which
-//! must not spill, and where the share became smaller. It does not own: what operators do without memory, what the
+//! must not spill, by the small part that is always there, and where the share became smaller. It does not own: what operators do without memory, what the
 //! cache then evicts.
 
 use std::fmt::{Display, Formatter};
@@ -27,6 +28,10 @@ fn left_free(share: usize) -> usize {
     let first = share.min(64 << 20);
     first / 3 * 2 + (share - first) / 4
 }
+
+/// The part of a share that each that can spill may take whatever others have: one in so many. DataFusion 55.2's
+/// aggregations end the query where they are refused what they take without groups.
+const ALWAYS: usize = 64;
 
 /// Whether `consumer` must not spill: DataFusion 55.2's exchanges stop for ever where two of their inputs do
 /// (<https://github.com/apache/datafusion/issues/24883>, mended behind 55.2). They hold a few batches for each output,
@@ -70,7 +75,7 @@ impl Taken {
     fn available(self, consumer: &MemoryConsumer, size: usize, share: usize) -> usize {
         if spills(consumer) {
             let all = share.saturating_sub(self.unspillable.max(left_free(share)));
-            all.checked_div(self.spilling).unwrap_or(all).saturating_sub(size)
+            all.checked_div(self.spilling).unwrap_or(all).max(share / ALWAYS).saturating_sub(size)
         } else {
             share.saturating_sub(self.bytes())
         }
@@ -213,8 +218,12 @@ mod tests {
         assert!(table.try_grow(kib(1)).is_err(), "all is taken");
         drop(first);
         table.try_grow(kib(150)).unwrap();
-        // Alone, but no more than it has is left for it.
+        // Alone, but no more than it has is left for it; a small part is always there.
         assert!(second.try_grow(kib(1)).is_err());
+        let third = MemoryConsumer::new("c").with_can_spill(true).register(&pool);
+        third.try_grow(kib(14)).unwrap();
+        assert!(third.try_grow(kib(1)).is_err());
+        drop(third);
         assert_eq!(pool.reserved(), kib(900));
         assert_eq!([3, 64, 128, 1_280].map(|mib| left_free(mib << 20) >> 20), [2, 42, 58, 346]);
         drop((second, table));

@@ -23,6 +23,8 @@ mod runtime;
 mod scan_filters;
 mod settings;
 mod sort;
+mod spilling;
+mod spilling_aggregates;
 mod spilling_joins;
 mod streaming;
 mod system_tables;

@@ -22,6 +22,7 @@
 //! | aggregates from metadata | `metadata_aggregates` | filters in scans, no rule behind it that changes scans |
 //! | rankings in the order of rows | `streaming` | windows with their sorts below them |
 //! | sorts in memory | `sort` | limits where they are, and the order of scans |
+//! | aggregations of more groups than memory holds | `spilling_aggregates` | as above, and the order of aggregations |
 //! | joins that may be larger than memory | `spilling_joins` | limits where they are, and keys that scans are told |
 //! | joins made to be canceled | `cancel` | |
 //!
@@ -54,6 +55,7 @@ use super::metadata_aggregates::MetadataAggregation;
 use super::pg_sleep::pg_sleep;
 use super::scan_filters::ScanFilters;
 use super::sort::RadixSorts;
+use super::spilling_aggregates::SpillingAggregates;
 use super::spilling_joins::SpillingJoins;
 use super::streaming::{RankingWindows, StreamingAggregates};
 use super::triggers::triggered;
@@ -172,6 +174,7 @@ pub(crate) fn template(storage: &Database, threads: usize) -> Result<SessionStat
         .with_physical_optimizer_rule(Arc::new(MetadataAggregation))
         .with_physical_optimizer_rule(Arc::new(RankingWindows))
         .with_physical_optimizer_rule(Arc::new(RadixSorts))
+        .with_physical_optimizer_rule(Arc::new(SpillingAggregates))
         .with_physical_optimizer_rule(Arc::new(SpillingJoins))
         // Last: until then a filter is an operator, which rules know.
         .with_physical_optimizer_rule(Arc::new(ScanFilters))
@@ -237,6 +240,7 @@ mod tests {
             "metadata_aggregates",
             "ranking_windows",
             "radix_sorts",
+            "spilling_aggregates",
             "spilling_joins",
             "code_aggregates",
         ];

@@ -3,7 +3,7 @@
 use datafusion::execution::SessionState;
 use datafusion::execution::memory_pool::MemoryLimit;
 
-use crate::exec::spilling_joins::certain_bytes;
+use crate::exec::spilling::certain_bytes;
 
 /// Bytes that each sort of a partition sets aside for the merge of what it spills, where there is enough.
 const MERGE_BYTES_MAX: usize = 10 << 20;

@@ -51,7 +51,7 @@ use super::pg_sleep;
 use super::plan_cache::PlanCache;
 use super::runtime::{Batches, Cancel, Runtime};
 use super::settings::Settings;
-use super::spilling_joins::QueryBytes;
+use super::spilling::QueryBytes;
 use super::system_tables;
 use super::triggers::{self, PlanKinds};
 use crate::analyze::{

@@ -2,35 +2,33 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::utils::memory::RecordBatchMemoryCounter;
 use datafusion::common::{Result, internal_datafusion_err};
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
-use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricsSet, SpillMetrics};
+use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet, SpillMetrics};
+use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, SpillManager};
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, SpillManager, Statistics,
+};
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use parking_lot::Mutex;
 
-use super::TABLE_BYTES;
-use super::partitions::Partitions;
+use crate::exec::spilling::{DEPTH_MAX, Partitions, Room, TABLE_BYTES};
 
 /// What is done to a plan before it runs.
 pub(in crate::exec) type Prepare = Arc<dyn Fn(Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> + Send + Sync>;
-/// Levels of division: beyond them keys are alike, and no hash would take them apart.
-const DEPTH_MAX: u32 = 4;
 /// The part of the memory of queries that is left to other operators: one in so many.
 const LEFT_TO_OTHERS: usize = 4;
-/// The part of it that a join may take whatever others have: one in so many. Less would be divided without end.
-const ALWAYS: usize = 64;
 
 /// See the module.
 pub(in crate::exec) struct SpillingHashJoin {
@@ -101,13 +99,25 @@ impl ExecutionPlan for SpillingHashJoin {
         let build = self.join.left().execute(of_build_side, context.clone())?;
         let probe = self.join.right().execute(partition, context.clone())?;
         let spilled = SpillMetrics::new(&self.metrics, partition);
-        let work = Arc::new(Work { join: self.join.clone(), prepare: self.prepare.clone(), spilled, context });
+        let baseline = BaselineMetrics::new(&self.metrics, partition);
+        let output = baseline.clone();
+        let (join, prepare) = (self.join.clone(), self.prepare.clone());
+        let work = Arc::new(Work { join, prepare, spilled, baseline, context });
         let rows = stream::once(work.run(build, probe, 0)).try_flatten();
+        let rows = rows.inspect_ok(move |batch| output.record_output(batch.num_rows()));
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.join.schema(), rows)))
     }
 
     fn metrics(&self) -> Option<MetricsSet> {
         Some(self.metrics.clone_inner())
+    }
+
+    fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
+        self.join.child_stats_requests(partition)
+    }
+
+    fn statistics_from_inputs(&self, inputs: &[Arc<Statistics>], args: &StatisticsArgs) -> Result<Arc<Statistics>> {
+        self.join.statistics_from_inputs(inputs, args)
     }
 }
 
@@ -116,6 +126,7 @@ struct Work {
     join: Arc<HashJoinExec>,
     prepare: Option<Prepare>,
     spilled: SpillMetrics,
+    baseline: BaselineMetrics,
     context: Arc<TaskContext>,
 }
 
@@ -161,7 +172,14 @@ impl Work {
         if let Some(prepare) = &self.prepare {
             join = prepare(join)?;
         }
-        join.execute(0, self.context.clone())
+        let rows = join.execute(0, self.context.clone())?;
+        // It has counted its time once its rows are dropped, which they are before what stands behind them begins.
+        let elapsed = self.baseline.elapsed_compute().clone();
+        let counted = stream::once(async move {
+            elapsed.add_duration(Duration::from_nanos(elapsed_in(&*join)));
+        });
+        let rows = rows.chain(counted.filter_map(|()| async { None }));
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.join.schema(), rows)))
     }
 
     /// Both sides divided into files by the hashes of their keys, and then joined file by file.
@@ -176,18 +194,12 @@ impl Work {
         let nulls = self.join.null_equality();
         let mut builds = Partitions::new(self.manager(build.schema()), of_build, nulls, depth);
         let mut collected = collected.into_stream(build.schema());
-        while let Some(batch) = collected.next().await.transpose()? {
-            builds.add(&batch)?;
-        }
-        while let Some(batch) = build.next().await.transpose()? {
-            builds.add(&batch)?;
-        }
+        self.write(&mut collected, &mut builds).await?;
+        self.write(&mut build, &mut builds).await?;
         drop(build);
         let builds = builds.finish()?;
         let mut probes = Partitions::new(self.manager(probe.schema()), of_probe, nulls, depth);
-        while let Some(batch) = probe.next().await.transpose()? {
-            probes.add(&batch)?;
-        }
+        self.write(&mut probe, &mut probes).await?;
         drop(probe);
         let schema = self.join.schema();
         let pairs = stream::iter(builds.into_iter().zip(probes.finish()?));
@@ -198,53 +210,59 @@ impl Work {
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows.try_flatten())))
     }
 
+    /// Writes `rows` to `files`.
+    async fn write(&self, rows: &mut SendableRecordBatchStream, files: &mut Partitions) -> Result<()> {
+        while let Some(batch) = rows.next().await.transpose()? {
+            let _timer = self.baseline.elapsed_compute().timer();
+            files.add(&batch)?;
+        }
+        Ok(())
+    }
+
     fn manager(&self, schema: SchemaRef) -> SpillManager {
         let compression = self.context.session_config().spill_compression();
         SpillManager::new(self.context.runtime_env(), self.spilled.clone(), schema).with_compression_type(compression)
     }
 }
 
-/// Rows of the build side, and what they will take: as much as there is, but for a part that is left to the operators
-/// around, of which some cannot spill. (An even share, as sorts have it, would be so small beside exchanges that files
-/// are divided again and again.)
+/// Rows of the build side, and the room for what they will take.
 struct Collected {
     batches: Vec<(RecordBatch, usize)>,
     /// Batches may share their buffers.
     counter: RecordBatchMemoryCounter,
-    memory: MemoryReservation,
-    pool: Arc<dyn MemoryPool>,
+    room: Room,
 }
 
 impl Collected {
     fn new(context: &TaskContext) -> Self {
-        let pool = context.memory_pool().clone();
-        let memory = MemoryConsumer::new("join").register(&pool);
-        Self { batches: Vec::new(), counter: RecordBatchMemoryCounter::new(), memory, pool }
+        let room = Room::new("join", LEFT_TO_OTHERS, context);
+        Self { batches: Vec::new(), counter: RecordBatchMemoryCounter::new(), room }
     }
 
     /// Adds `batch`; whether there is memory for it.
     fn add(&mut self, batch: RecordBatch) -> bool {
         let bytes = self.counter.count_batch(&batch) + batch.num_rows() * TABLE_BYTES as usize;
-        let may_grow = match self.pool.memory_limit() {
-            MemoryLimit::Finite(limit) => {
-                self.pool.reserved().saturating_add(bytes) <= limit - limit / LEFT_TO_OTHERS
-                    || self.memory.size().saturating_add(bytes) <= limit / ALWAYS
-            }
-            _ => true,
-        };
-        let fits = may_grow && self.memory.try_grow(bytes).is_ok();
+        let fits = self.room.grow(bytes);
         self.batches.push((batch, if fits { bytes } else { 0 }));
         fits
     }
 
     /// The batches, whose memory is whoever's takes them.
     fn into_stream(self, schema: SchemaRef) -> SendableRecordBatchStream {
-        let Self { batches, memory, .. } = self;
+        let Self { batches, room, .. } = self;
         let batches = batches.into_iter().map(move |(batch, bytes)| {
-            memory.shrink(bytes);
+            room.shrink(bytes);
             Ok(batch)
         });
         Box::pin(RecordBatchStreamAdapter::new(schema, stream::iter(batches)))
+    }
+}
+
+/// Nanoseconds that `join` has counted, or what it was wrapped in.
+fn elapsed_in(join: &dyn ExecutionPlan) -> u64 {
+    match join.metrics() {
+        Some(metrics) => metrics.elapsed_compute().unwrap_or(0) as u64,
+        None => join.children().into_iter().map(|child| elapsed_in(&**child)).sum(),
     }
 }
 

@@ -16,12 +16,15 @@ use datafusion::physical_expr::expressions::{BinaryExpr, Column};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::joins::utils::{ColumnIndex, JoinFilter};
 use datafusion::physical_plan::joins::{HashJoinExec, HashJoinExecBuilder, PartitionMode};
+use datafusion::physical_plan::statistics::StatisticsContext;
+use datafusion::physical_plan::streaming::StreamingTableExec;
 use datafusion::physical_plan::{ExecutionPlan, collect, displayable};
 use datafusion::prelude::SessionConfig;
 use mainstem_kernels::hash::hash_u64;
 use mainstem_postgres::function::Carried;
 
-use super::{QueryBytes, SpillingHashJoin, SpillingJoins};
+use super::{SpillingHashJoin, SpillingJoins};
+use crate::exec::spilling::{QueryBytes, estimated_bytes, most_bytes};
 
 const TYPES: [JoinType; 10] = [
     JoinType::Inner,
@@ -135,6 +138,32 @@ fn what_is_much_larger_than_memory_is_divided_more_than_once() {
     let spilling = Arc::new(SpillingHashJoin::new(&join).unwrap());
     assert!(rows(spilling.clone(), 400 << 10).unwrap() == expected);
     assert!(spilled(&*spilling) > 64, "{}", spilled(&*spilling));
+}
+
+#[test]
+fn rows_and_times_are_counted() {
+    for bytes in [200 << 10, 64 << 20] {
+        let join = join(6_000, 6_000, 500, JoinType::Inner, NullEquality::NullEqualsNothing, false);
+        let spilling = Arc::new(SpillingHashJoin::new(&join).unwrap());
+        let found = rows(spilling.clone(), bytes).unwrap().len();
+        let metrics = spilling.metrics().unwrap();
+        assert_eq!(metrics.output_rows(), Some(found));
+        assert!(metrics.elapsed_compute().unwrap() > 100_000, "{metrics}");
+        assert_eq!(spilled(&*spilling) > 0, bytes < 1 << 20);
+    }
+}
+
+/// Nobody knows how many rows a function makes.
+#[test]
+fn build_sides_of_unknown_size_may_be_large() {
+    let schema = table(1, 1, 1).schema();
+    let unknown = || Arc::new(StreamingTableExec::try_new(schema.clone(), vec![], None, None, false, None).unwrap());
+    let statistics = StatisticsContext::new();
+    assert_eq!(estimated_bytes(&*unknown(), &statistics), u64::MAX);
+    assert_eq!(most_bytes(&*unknown(), &schema, &statistics), None);
+    let known = table(1_000, 10, 1);
+    assert!((60_000..200_000).contains(&estimated_bytes(&*known, &statistics)));
+    assert!(most_bytes(&*known, &schema, &statistics).is_some_and(|most| most >= 60_000));
 }
 
 /// Rows with one key cannot be divided: then the query ends as ever.

@@ -43,6 +43,7 @@ pub(super) const TRIGGERS: &[(&str, Kinds)] = &[
     ("metadata_aggregates", AGGREGATE | DISTINCT),
     ("ranking_windows", WINDOW),
     ("radix_sorts", REQUIRING),
+    ("spilling_aggregates", AGGREGATE | DISTINCT | SUBQUERY),
     ("spilling_joins", JOIN | SUBQUERY),
     ("code_aggregates", AGGREGATE | DISTINCT),
 ];

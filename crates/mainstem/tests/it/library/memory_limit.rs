@@ -1,8 +1,12 @@
 //! `memory_limit` while the database is open.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use mainstem::{Connection, Database, ErrorKind, OpenOptions};
+use mainstem_storage::memory::MemoryKind;
 
 use crate::support::{code, rows};
 
@@ -148,6 +152,79 @@ fn queries_spill_at_the_least_limit() {
     let plan = rows(&connection, "EXPLAIN ANALYZE SELECT s FROM t ORDER BY s").join("\n");
     let spilled = plan.lines().any(|line| line.contains("SortExec") && !line.contains("spill_count=0"));
     assert!(spilled, "{plan}");
+}
+
+/// Over a table of five times the limit, and sixteen times what queries may take, everything finishes with the answers
+/// that it has with memory. Queries never take more than they may.
+#[test]
+fn queries_finish_over_a_table_several_times_the_limit() {
+    let database = database(true);
+    let connection = database.connect().unwrap();
+    connection.execute("SET memory_limit = '1GB'; CREATE TABLE t (k BIGINT, g INTEGER, s TEXT, u TEXT)").unwrap();
+    let rows_of_t = "SELECT i * 7919 % 200003, i % 7, repeat(md5(i::text), 10), md5((i % 1000)::text)";
+    connection.execute(&format!("INSERT INTO t {rows_of_t} FROM generate_series(1, 220000) i")).unwrap();
+    let bytes = "SELECT sum(8 + 4 + length(s) + length(u)) / 1048576 FROM t";
+    assert_eq!(rows(&connection, bytes), ["76"]);
+    let queries = [
+        "SELECT count(*), sum(i * (k % 1009)), min(s) FROM (SELECT row_number() OVER (ORDER BY s, k) AS i, k, s FROM t) x",
+        "SELECT s, k FROM t ORDER BY s DESC, k OFFSET 219990",
+        "SELECT g, count(*), sum(k), min(s), max(s) FROM t GROUP BY g ORDER BY g",
+        "SELECT u, count(*), avg(k), max(s) FROM t GROUP BY u ORDER BY u LIMIT 20",
+        "SELECT count(*), sum(c), max(s), sum(length(m)) FROM (SELECT s, k, count(*) AS c, max(u) AS m FROM t GROUP BY s, k) x",
+        "SELECT s, count(*) FROM t GROUP BY s ORDER BY s LIMIT 20",
+        "SELECT count(*), sum(length(a)) FROM (SELECT k, array_to_string(array_agg(s ORDER BY s), ',') AS a FROM t GROUP BY k) x",
+        "SELECT count(DISTINCT s) FROM t",
+        "SELECT g, count(DISTINCT s), count(*) FROM t GROUP BY g ORDER BY g",
+        "SELECT count(*), sum(a), sum(b) FROM (SELECT k, count(DISTINCT s) AS a, count(DISTINCT u) AS b FROM t GROUP BY k) x",
+        "SELECT count(*), max(a.s), min(b.s) FROM t a JOIN t b ON a.k = b.k AND a.s <> b.u",
+        "SELECT count(*), max(x.s) FROM (SELECT s, count(*) AS c FROM t GROUP BY s) x JOIN t ON t.s = x.s",
+        "SELECT sum(r), max(m) FROM (SELECT rank() OVER (PARTITION BY g ORDER BY k) AS r, max(s) OVER (PARTITION BY u) AS m FROM t) x",
+        "SELECT count(*), max(s) FROM (SELECT DISTINCT s, u, g FROM t) x",
+        "SELECT count(*), max(s) FROM (SELECT s, k FROM t UNION SELECT s, k + g FROM t) x",
+        "SELECT g, u, count(*), max(s) FROM t GROUP BY ROLLUP (g, u) ORDER BY g, u LIMIT 30",
+    ];
+    let answers: Vec<_> = queries.iter().map(|sql| rows(&connection, sql)).collect();
+    for (limit, threads) in [("16MB", 1), ("32MB", 2)] {
+        connection.execute(&format!("SET memory_limit = '{limit}'; SET threads = {threads}")).unwrap();
+        let plan = rows(&connection, &format!("EXPLAIN {}", queries[4])).join("\n");
+        assert!(plan.contains("SpillingAggregateExec"), "{plan}");
+        let most = Most::begin(&database);
+        for (sql, answer) in queries.iter().zip(&answers) {
+            assert!(rows(&connection, sql) == *answer, "{limit}: {sql}");
+        }
+        let (most, share) = (most.end(), memory(&connection, "queries").1);
+        assert!(share / 2 < most && most <= share, "{limit}: {most} of {share}");
+        assert_eq!(memory(&connection, "queries").0, 0);
+    }
+}
+
+/// The most that queries of a database take, looked at again and again.
+struct Most {
+    ends: Arc<AtomicBool>,
+    looks: JoinHandle<u64>,
+}
+
+impl Most {
+    fn begin(database: &Database) -> Self {
+        let ends = Arc::new(AtomicBool::new(false));
+        let (database, ended) = (database.clone(), ends.clone());
+        let looks = std::thread::spawn(move || {
+            let mut most = 0;
+            while !ended.load(Ordering::Relaxed) {
+                let memory = database.storage().memory();
+                let queries = memory.iter().find(|status| status.kind == MemoryKind::Queries);
+                most = most.max(queries.map_or(0, |status| status.bytes));
+                std::thread::sleep(Duration::from_micros(200));
+            }
+            most
+        });
+        Self { ends, looks }
+    }
+
+    fn end(self) -> u64 {
+        self.ends.store(true, Ordering::Relaxed);
+        self.looks.join().unwrap()
+    }
 }
 
 #[test]

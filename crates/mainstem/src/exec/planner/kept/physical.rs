@@ -45,6 +45,8 @@ use super::slot::Values;
 use crate::exec::metadata_aggregates::MetadataAggregates;
 use crate::exec::parameters::{Parameter, Parameters, position_of};
 use crate::exec::sort::RadixSort;
+use crate::exec::spilling_aggregates::SpillingAggregate;
+use crate::exec::spilling_joins::SpillingHashJoin;
 use crate::exec::streaming::RankingWindow;
 use crate::provider::{ScanSlot, UserTable};
 
@@ -241,12 +243,14 @@ fn starts_anew(plan: &Arc<dyn ExecutionPlan>) -> bool {
         || plan.is::<ProjectionExec>()
         || plan.is::<AggregateExec>()
         || plan.is::<MetadataAggregates>()
+        || plan.is::<SpillingAggregate>()
         || plan.is::<SortExec>()
         || plan.downcast_ref::<RadixSort>().is_some_and(|sort| !sort.tightens())
         || plan.is::<RankingWindow>()
         || plan.is::<GlobalLimitExec>()
         || plan.is::<LocalLimitExec>()
         || plan.is::<HashJoinExec>()
+        || plan.is::<SpillingHashJoin>()
         || plan.is::<NestedLoopJoinExec>()
         || plan.is::<CrossJoinExec>()
         || plan.is::<UnionExec>()
