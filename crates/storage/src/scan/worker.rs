@@ -22,7 +22,7 @@ use crate::scan::piece::Piece;
 use crate::version::Work;
 
 /// Tenths of the rows of a range that are selected, from which on the range is read as a whole.
-const DENSE_TENTHS: usize = 7;
+pub(super) const DENSE_TENTHS: usize = 7;
 
 /// Iterator over batches; `None` when the queue is empty or the limit is reached.
 #[derive(Debug)]
