@@ -18,7 +18,9 @@
 //! | the physical plan, by DataFusion's rules | DataFusion | |
 //! | rows of a sort stay in its order | `optimize::upstream` | operators on several partitions |
 //! | scans that use the keys of joins | `dynamic_filters` | no rule behind it that moves operators |
+//! | joins of tables in the order of their keys | `merge_joins` | scans that filter by keys of joins: those have no order |
 //! | aggregation in the order of sort keys | `streaming` | filters where they are: a filtered scan has no order |
+//! | windows in the order of sort keys | `streaming` | windows with their sorts below them |
 //! | rankings in the order of rows | `streaming` | windows with their sorts below them |
 //! | sorts in memory | `sort` | limits where they are, and the order of scans |
 //! | joins that may be larger than memory | `spilling_joins` | limits where they are, and keys that scans are told |
@@ -48,10 +50,11 @@ use super::cancel::interruptible;
 use super::dynamic_filters::DynamicFilters;
 use super::generate_series::GenerateSeries;
 use super::memory_pool::QueryPool;
+use super::merge_joins::MergeJoins;
 use super::pg_sleep::pg_sleep;
 use super::sort::RadixSorts;
 use super::spilling_joins::SpillingJoins;
-use super::streaming::{RankingWindows, StreamingAggregates};
+use super::streaming::{RankingWindows, StreamingAggregates, StreamingWindows};
 use super::triggers::triggered;
 use crate::analyze::{
     DecimalOperators, ExtractPlanner, RealOperators, TypedLiterals, bpchar, cast_label, checked_arithmetic,
@@ -164,7 +167,9 @@ pub(crate) fn template(storage: &Database, threads: usize) -> Result<SessionStat
         // Behind all rules that move operators.
         .with_physical_optimizer_rule(Arc::new(OrderedOutput))
         .with_physical_optimizer_rule(Arc::new(DynamicFilters))
+        .with_physical_optimizer_rule(Arc::new(MergeJoins))
         .with_physical_optimizer_rule(Arc::new(StreamingAggregates))
+        .with_physical_optimizer_rule(Arc::new(StreamingWindows))
         .with_physical_optimizer_rule(Arc::new(RankingWindows))
         .with_physical_optimizer_rule(Arc::new(RadixSorts))
         .with_physical_optimizer_rule(Arc::new(SpillingJoins))
@@ -224,7 +229,9 @@ mod tests {
         let last = [
             "ordered_output",
             "dynamic_filters",
+            "merge_joins",
             "streaming_aggregates",
+            "streaming_windows",
             "ranking_windows",
             "radix_sorts",
             "spilling_joins",

@@ -305,6 +305,7 @@ placement_matrix!(
         joins_using,
         key_order,
         keys,
+        merge_joins,
         names,
         not_in_nested,
         nulls,
