@@ -18,8 +18,10 @@
 //! | the physical plan, by DataFusion's rules | DataFusion | |
 //! | rows of a sort stay in its order | `optimize::upstream` | operators on several partitions |
 //! | scans that use the keys of joins | `dynamic_filters` | no rule behind it that moves operators |
+//! | joins of tables in the order of their keys | `merge_joins` | scans that filter by keys of joins: those have no order |
 //! | aggregation in the order of sort keys | `streaming` | filters where they are: a filtered scan has no order |
 //! | aggregates from metadata | `metadata_aggregates` | filters in scans, no rule behind it that changes scans |
+//! | windows in the order of sort keys | `streaming` | windows with their sorts below them |
 //! | rankings in the order of rows | `streaming` | windows with their sorts below them |
 //! | sorts in memory | `sort` | limits where they are, and the order of scans |
 //! | aggregations of more groups than memory holds | `spilling_aggregates` | as above, and the order of aggregations |
@@ -52,12 +54,13 @@ use super::dynamic_filters::DynamicFilters;
 use super::generate_series::GenerateSeries;
 use super::memory_pool::QueryPool;
 use super::metadata_aggregates::MetadataAggregation;
+use super::merge_joins::MergeJoins;
 use super::pg_sleep::pg_sleep;
 use super::scan_filters::ScanFilters;
 use super::sort::RadixSorts;
 use super::spilling_aggregates::SpillingAggregates;
 use super::spilling_joins::SpillingJoins;
-use super::streaming::{RankingWindows, StreamingAggregates};
+use super::streaming::{RankingWindows, StreamingAggregates, StreamingWindows};
 use super::triggers::triggered;
 use crate::analyze::{
     DecimalOperators, ExtractPlanner, RealOperators, TypedLiterals, bpchar, cast_label, checked_arithmetic,
@@ -170,8 +173,10 @@ pub(crate) fn template(storage: &Database, threads: usize) -> Result<SessionStat
         // Behind all rules that move operators.
         .with_physical_optimizer_rule(Arc::new(OrderedOutput))
         .with_physical_optimizer_rule(Arc::new(DynamicFilters))
+        .with_physical_optimizer_rule(Arc::new(MergeJoins))
         .with_physical_optimizer_rule(Arc::new(StreamingAggregates))
         .with_physical_optimizer_rule(Arc::new(MetadataAggregation))
+        .with_physical_optimizer_rule(Arc::new(StreamingWindows))
         .with_physical_optimizer_rule(Arc::new(RankingWindows))
         .with_physical_optimizer_rule(Arc::new(RadixSorts))
         .with_physical_optimizer_rule(Arc::new(SpillingAggregates))
@@ -236,8 +241,10 @@ mod tests {
         let last = [
             "ordered_output",
             "dynamic_filters",
+            "merge_joins",
             "streaming_aggregates",
             "metadata_aggregates",
+            "streaming_windows",
             "ranking_windows",
             "radix_sorts",
             "spilling_aggregates",

@@ -16,6 +16,9 @@ use mainstem_storage::schema::{Identity, TableOptions};
 use mainstem_storage::settings::{OpenOptions, Synchronous};
 use mainstem_storage::{Error, ErrorKind, Result};
 
+use super::merge_joins;
+use super::plan_cache_mode::PLAN_CACHE_MODE;
+pub(crate) use super::plan_cache_mode::PlanCacheMode;
 use crate::names::{did_you_mean, similar};
 use crate::provider::Names;
 use crate::sql::{TableName, fold, state};
@@ -57,6 +60,7 @@ struct Values {
     point_path: bool,
     plan_cache_mode: PlanCacheMode,
     dynamic_filter_min_rows: u32,
+    merge_join_min_rows: u32,
     /// None: as many as a segment's rows have.
     load_chunk_bytes: Option<u64>,
     application_name: Arc<str>,
@@ -72,46 +76,15 @@ const MEMORY_LIMIT: &str = "memory_limit";
 /// The setting that says whether statements may read and write files.
 const FILE_ACCESS: &str = "enable_file_access";
 
-/// The setting that says when statements are kept by their texts without literals.
-const PLAN_CACHE_MODE: &str = "plan_cache_mode";
-
 /// The setting that says which scans wait for the keys of joins.
 const DYNAMIC_FILTER_MIN_ROWS: &str = "dynamic_filter_min_rows";
+
+/// The setting that says which joins merge.
+const MERGE_JOIN_MIN_ROWS: &str = "merge_join_min_rows";
 
 /// The setting that says how much of a CSV file a thread of a load reads at once, and its bounds.
 const LOAD_CHUNK_BYTES: &str = "load_chunk_bytes";
 const LOAD_CHUNK_RANGE: std::ops::RangeInclusive<u64> = 64 << 10..=32 << 20;
-
-/// When a text without its literals is prepared and kept (the setting `plan_cache_mode`, as in PostgreSQL).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum PlanCacheMode {
-    /// When it is seen for the second time.
-    #[default]
-    Auto,
-    /// At once.
-    ForceGeneric,
-    /// Never.
-    ForceCustom,
-}
-
-impl PlanCacheMode {
-    const NAMES: [(&str, Self); 3] =
-        [("auto", Self::Auto), ("force_generic_plan", Self::ForceGeneric), ("force_custom_plan", Self::ForceCustom)];
-
-    fn name(self) -> &'static str {
-        Self::NAMES.iter().find(|(_, mode)| *mode == self).map_or("auto", |(name, _)| *name)
-    }
-
-    fn named(name: &str) -> Result<Self> {
-        let found = Self::NAMES.iter().find(|(known, _)| name.eq_ignore_ascii_case(known));
-        found.map(|(_, mode)| *mode).ok_or_else(|| {
-            let message = format!(
-                "invalid value \"{name}\" for {PLAN_CACHE_MODE}: auto, force_generic_plan or force_custom_plan"
-            );
-            Error::invalid(sqlstate::INVALID_PARAMETER, message)
-        })
-    }
-}
 
 /// Settings and what they are, in the order of SHOW ALL.
 const DESCRIPTIONS: &[(&str, &str)] = &[
@@ -136,6 +109,7 @@ const DESCRIPTIONS: &[(&str, &str)] = &[
         MEMORY_LIMIT,
         "Bytes, or 512MB, 4GB, for all buffers and queries of the database; SET is for all sessions and at once.",
     ),
+    (MERGE_JOIN_MIN_ROWS, "Rows of the smaller table from which on joins of tables in the order of their keys merge."),
     (
         PLAN_CACHE_MODE,
         "When plans are kept, and texts that differ in literals alone are one statement: auto (seen twice, the default), \
@@ -263,6 +237,11 @@ impl Settings {
     /// Rows of a table from which on its scans wait for the keys of joins.
     pub(crate) fn dynamic_filter_min_rows(&self) -> u32 {
         self.current.dynamic_filter_min_rows
+    }
+
+    /// Rows of the smaller table of a join from which on tables in the order of its keys are merged.
+    pub(crate) fn merge_join_min_rows(&self) -> u32 {
+        self.current.merge_join_min_rows
     }
 
     /// Bytes that a thread of a load reads at once, if that is set.
@@ -395,6 +374,7 @@ impl Settings {
             "checkpoint_bytes" => self.options.checkpoint_bytes.to_string(),
             "delta_rows" => self.current.delta_rows.to_string(),
             DYNAMIC_FILTER_MIN_ROWS => self.current.dynamic_filter_min_rows.to_string(),
+            MERGE_JOIN_MIN_ROWS => self.current.merge_join_min_rows.to_string(),
             LOAD_CHUNK_BYTES => self.current.load_chunk_bytes.unwrap_or(0).to_string(),
             FILE_ACCESS => if self.file_access { "on" } else { "off" }.into(),
             "log_tail_bytes_max" => self.options.log_tail_bytes_max.to_string(),
@@ -437,6 +417,7 @@ impl Values {
             point_path: true,
             plan_cache_mode: PlanCacheMode::default(),
             dynamic_filter_min_rows: limits::DYNAMIC_FILTER_MIN_ROWS,
+            merge_join_min_rows: merge_joins::MIN_ROWS,
             load_chunk_bytes: None,
             application_name: Arc::from(""),
             names: names.clone(),
@@ -462,6 +443,10 @@ impl Values {
             DYNAMIC_FILTER_MIN_ROWS => {
                 let rows = number(name, value, u32::MAX)?;
                 self.dynamic_filter_min_rows = rows.unwrap_or(default.dynamic_filter_min_rows);
+            }
+            MERGE_JOIN_MIN_ROWS => {
+                let rows = number(name, value, u32::MAX)?;
+                self.merge_join_min_rows = rows.unwrap_or(default.merge_join_min_rows);
             }
             LOAD_CHUNK_BYTES => self.load_chunk_bytes = value.map_or(Ok(None), chunk_bytes)?,
             "statement_timeout" => {

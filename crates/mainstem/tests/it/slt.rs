@@ -306,6 +306,7 @@ placement_matrix!(
         key_order,
         keys,
         metadata_aggregates,
+        merge_joins,
         names,
         not_in_nested,
         nulls,

@@ -321,5 +321,7 @@ fn with_filters_of_every_join_and_forced_encodings() {
         connection.execute("SET dynamic_filter_min_rows = 1").unwrap();
         assert_eq!(kinds(&database), ["delta", "segment"]);
         check(&connection, 1..=22, "with filters of every join");
+        connection.execute("SET dynamic_filter_min_rows = 1000000; SET merge_join_min_rows = 1").unwrap();
+        check(&connection, [3, 4, 5, 9, 12, 18, 21], "with joins in the order of keys merged");
     }
 }

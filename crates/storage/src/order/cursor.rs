@@ -22,6 +22,8 @@ pub enum Stop {
 
 /// Wins in a row after which the winner is compared with one challenger instead of playing the whole tree.
 const STREAK_MIN: u32 = 4;
+/// Streams up to which the challenger is asked at once: such a tree has hardly more matches than its leaves.
+const FEW_STREAMS: usize = 3;
 
 /// Rows of several streams in key order: ties by stream, then as the stream has them. Dead rows are passed over.
 #[derive(Debug)]
@@ -194,7 +196,7 @@ impl Cursor {
                 State::Whole => return Ok(Stop::Whole(self.heads[stream].part as u32)),
                 State::Rows(_) => {}
             }
-            if self.streak >= STREAK_MIN {
+            if self.streak >= STREAK_MIN || self.heads.len() <= FEW_STREAMS {
                 self.take_streak(stream, end, picks)?;
             } else {
                 picks.push(self.pick(stream));

@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use arrow_array::{Array, ArrayRef, make_array, new_empty_array};
+use arrow_buffer::{Buffer, MutableBuffer};
 use arrow_data::ArrayData;
 use arrow_data::transform::MutableArrayData;
 use arrow_select::interleave::interleave;
@@ -105,6 +106,9 @@ impl Gather {
         if let ([only], [stretch]) = (arrays.as_slice(), self.stretches.as_slice()) {
             return Ok(only.slice(stretch.first, stretch.rows));
         }
+        if let Some(numbers) = self.numbers(&arrays)? {
+            return Ok(numbers);
+        }
         if self.stretches.len() * STRETCH_ROWS_MIN <= self.rows {
             let arrays: Vec<ArrayData> = arrays.iter().map(|array| array.to_data()).collect();
             let mut copied = MutableArrayData::new(arrays.iter().collect(), false, self.rows);
@@ -120,6 +124,25 @@ impl Gather {
         };
         let indices: Vec<(usize, usize)> = self.stretches.iter().flat_map(row).collect();
         Ok(interleave(&arrays, &indices)?)
+    }
+
+    /// Values of a fixed width, none of them NULL, stretch by stretch; None of others.
+    fn numbers(&self, arrays: &[ArrayRef]) -> Result<Option<ArrayRef>> {
+        let Some(data_type) = arrays.first().map(|array| array.data_type()) else { return Ok(None) };
+        let Some(width) = data_type.primitive_width().filter(|_| arrays.iter().all(|a| a.null_count() == 0)) else {
+            return Ok(None);
+        };
+        let data: Vec<ArrayData> = arrays.iter().map(|array| array.to_data()).collect();
+        let bytes_of = |data: &ArrayData| data.buffers().first().map(|bytes| bytes.slice(data.offset() * width));
+        let bytes: Vec<Buffer> = data.iter().filter_map(bytes_of).collect();
+        let mut copied = MutableBuffer::with_capacity(self.rows * width);
+        for stretch in &self.stretches {
+            let rows = stretch.first * width..(stretch.first + stretch.rows) * width;
+            let rows = bytes.get(stretch.source).and_then(|bytes| bytes.get(rows));
+            copied.extend_from_slice(rows.ok_or_else(|| Error::internal("picks beyond the rows that were read"))?);
+        }
+        let numbers = ArrayData::try_new(data_type.clone(), self.rows, None, 0, vec![copied.into()], Vec::new())?;
+        Ok(Some(make_array(numbers)))
     }
 }
 

@@ -36,9 +36,11 @@ use crate::order::{Cursor, Gather, KeyReader, Part, PartRows, Picks, Stop};
 use crate::predicate::{Predicate, Prune};
 use crate::row::Value;
 use crate::schema::Column;
+use crate::segment::Segment;
 use crate::version::{TableView, Work};
 
 use super::range_of_order::Between;
+use super::vector::DENSE_TENTHS;
 use super::worker::EmittedRows;
 use super::{ScanCounts, ScanRequest, key_prefix, resolve};
 
@@ -88,8 +90,8 @@ impl TableView {
         self.ordered(request, KeyReader::of_sort_key(self.schema()), None).map(Some)
     }
 
-    /// As [`TableView::scan_in_order`], in the order of the leading column of the sort key alone, of those rows whose
-    /// values in it are at or above `from` and below `to`. The column is an integer that is never NULL.
+    /// As [`TableView::scan_in_order`], in the order of the leading column of the sort key alone unless `by_whole_key`,
+    /// of those rows whose values in it are at or above `from` and below `to`. The column is an integer, never NULL.
     ///
     /// # Errors
     /// As [`TableView::scan_in_order`]; Internal for another column.
@@ -98,12 +100,14 @@ impl TableView {
         request: &ScanRequest,
         from: Option<i64>,
         to: Option<i64>,
+        by_whole_key: bool,
     ) -> Result<Option<OrderedScan>> {
         if !self.has_order() {
             return Ok(None);
         }
         let between = Between::new(self.schema(), from, to)?;
-        self.ordered(request, between.reader().clone(), Some(&between)).map(Some)
+        let reader = if by_whole_key { KeyReader::of_sort_key(self.schema()) } else { between.reader().clone() };
+        self.ordered(request, reader, Some(&between)).map(Some)
     }
 
     fn ordered(
@@ -149,6 +153,22 @@ impl TableView {
             counts,
             emitted: EmittedRows::default(),
         })
+    }
+
+    /// Whether rows stand in the order of the sort key, or nearly: no delta has any, and runs follow one another.
+    #[must_use]
+    pub fn stands_in_order(&self) -> bool {
+        let own_runs = self.own().into_iter().flat_map(|own| own.runs());
+        let runs = self.version().runs.iter().chain(own_runs);
+        let bounds = |run: &Arc<Run>| {
+            let (first, last) = (run.segments().first()?, run.segments().last()?);
+            let (first, last) = (first.segment.meta().key_bounds.as_ref()?, last.segment.meta().key_bounds.as_ref()?);
+            Some((first.min.clone(), last.max.clone()))
+        };
+        let Some(mut bounds) = runs.map(bounds).collect::<Option<Vec<_>>>() else { return false };
+        bounds.sort_unstable();
+        let follow = bounds.windows(2).all(|pair| matches!(pair, [before, next] if before.1 <= next.0));
+        follow && self.version().deltas.iter().all(|delta| self.delta_rows(delta) == 0)
     }
 
     /// Values of the first column of the sort key, ascending, that cut the rows of all runs into at most `parts` parts
@@ -285,11 +305,52 @@ impl OrderedScan {
 
     /// Rows `rows` of a part, as they stand.
     fn in_place(&mut self, source: &Part, rows: Range<u32>) -> Result<Option<RecordBatch>> {
+        if let PartRows::Segment(segment, _) = &source.rows
+            && !self.predicates.is_empty()
+        {
+            return self.selected(segment, rows);
+        }
         let count = rows.len();
         let refs = rows.clone().map(|offset| source.row_ref(offset));
         let read = |column: &Column| source.read(column, rows.clone());
         let batch = self.batch(count, read, refs)?;
         Ok(batch.map(|(batch, _)| self.emit(batch, 0)))
+    }
+
+    /// Those of `rows` of a segment that the conditions hold for, which are decided on codes.
+    fn selected(&mut self, segment: &Arc<Segment>, rows: Range<u32>) -> Result<Option<RecordBatch>> {
+        let mut selection = bitmap::full(rows.len());
+        for (predicate, column) in &self.predicates {
+            bitmap::and_in_place(&mut selection, &segment.select(predicate, column, rows.clone())?);
+        }
+        let mut offsets = Vec::new();
+        bitmap::indices(&selection, &mut offsets);
+        offsets.truncate(self.left);
+        offsets.iter_mut().for_each(|offset| *offset += rows.start);
+        if offsets.is_empty() {
+            return Ok(None);
+        }
+        let is_all = offsets.len() == rows.len();
+        let is_dense = offsets.len() >= rows.len() / 10 * DENSE_TENTHS;
+        let kept = BooleanArray::new(BooleanBuffer::new(Buffer::from_vec(selection), 0, rows.len()), None);
+        let read = |column: &Column| -> Result<ArrayRef> {
+            if is_all {
+                return segment.read(column, rows.clone());
+            }
+            if is_dense {
+                let kept = filter(segment.read(column, rows.clone())?.as_ref(), &kept)?;
+                return Ok(kept.slice(0, offsets.len()));
+            }
+            segment.gather(column, &offsets)
+        };
+        let mut columns = self.columns.iter().map(read).collect::<Result<Vec<_>>>()?;
+        if self.row_refs {
+            let refs = offsets.iter().map(|offset| RowRef::new(segment.id(), *offset).to_bits());
+            columns.push(Arc::new(refs.collect::<UInt64Array>()));
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(offsets.len()));
+        let batch = RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)?;
+        Ok(Some(self.emit(batch, 0)))
     }
 
     /// The rows picked.

@@ -375,17 +375,20 @@ fn ranges_of_the_leading_column_make_up_the_order() {
             let request = ScanRequest { batch_rows, ..request(predicates.clone()) };
             for from in std::iter::once(None).chain(bounds.map(Some)) {
                 for to in bounds.map(Some).into_iter().chain([None]) {
-                    let scan = view.scan_range_in_order(&request, from, to).unwrap().unwrap();
-                    let batches: Vec<_> = scan.map(|batch| batch.unwrap()).collect();
-                    let mut found: Vec<(i64, i64)> =
-                        batches.iter().flat_map(rows_in).map(|row| (row[1], row[0])).collect();
-                    assert!(found.is_sorted_by_key(|row| row.0), "{from:?}..{to:?}: {found:?}");
-                    found.sort_unstable();
                     let within = |v: i64| from.is_none_or(|from| from <= v) && to.is_none_or(|to| v < to);
                     let keeps = |(v, id): &&(i64, i64)| within(*v) && (predicates.is_empty() || *id >= 20);
                     let mut expected: Vec<_> = expected.iter().filter(keeps).copied().collect();
                     expected.sort_unstable();
-                    assert_eq!(found, expected, "{from:?}..{to:?} {predicates:?}");
+                    for by_whole_key in [false, true] {
+                        let scan = view.scan_range_in_order(&request, from, to, by_whole_key).unwrap().unwrap();
+                        let batches: Vec<_> = scan.map(|batch| batch.unwrap()).collect();
+                        let mut found: Vec<(i64, i64)> =
+                            batches.iter().flat_map(rows_in).map(|row| (row[1], row[0])).collect();
+                        assert!(found.is_sorted_by_key(|row| row.0), "{from:?}..{to:?}: {found:?}");
+                        assert!(!by_whole_key || found.is_sorted(), "{from:?}..{to:?}: {found:?}");
+                        found.sort_unstable();
+                        assert_eq!(found, expected, "{from:?}..{to:?} {predicates:?}");
+                    }
                 }
             }
         }
@@ -401,6 +404,6 @@ fn a_range_of_a_key_that_no_integer_leads_is_refused() {
     let id = txn.create_table(definition).unwrap();
     txn.commit().unwrap();
     let t = Table { db, id };
-    let refused = t.view().scan_range_in_order(&request(Vec::new()), Some(1), None).unwrap_err();
+    let refused = t.view().scan_range_in_order(&request(Vec::new()), Some(1), None, false).unwrap_err();
     assert!(refused.to_string().contains("no integer leads"), "v may be NULL: {refused}");
 }

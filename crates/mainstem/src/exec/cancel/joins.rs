@@ -36,6 +36,7 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Pla
 use futures::Stream;
 
 use crate::exec::Cancel;
+use crate::exec::merge_joins::MergeJoin;
 use crate::exec::spilling_joins::SpillingHashJoin;
 
 /// A task that was told to end does so after about so many batches of a join.
@@ -68,6 +69,8 @@ pub(crate) fn cancelable_joins(plan: Arc<dyn ExecutionPlan>, cancel: &Cancel) ->
             let cancel = cancel.clone();
             let prepare = Arc::new(move |plan| cancelable_joins(plan, &cancel));
             return Ok(Transformed::yes(Arc::new(join.prepared_by(prepare))));
+        } else if let Some(join) = node.downcast_ref::<MergeJoin>() {
+            Arc::new(join.with_filter(|filter| asking(filter, cancel)))
         } else if node.is::<CrossJoinExec>()
             || node.is::<PiecewiseMergeJoinExec>()
             || node.is::<SortMergeJoinExec>()

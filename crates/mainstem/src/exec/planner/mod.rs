@@ -46,6 +46,7 @@ use self::parsed_views::ParsedViews;
 use self::size::{Size, is_in_file_order, size_of};
 use super::cancel::{Interruption, cancelable_joins};
 use super::dynamic_filters::MinRows;
+use super::merge_joins::MergeMinRows;
 use super::parameters::{Parameters, position_of};
 use super::pg_sleep;
 use super::plan_cache::PlanCache;
@@ -80,6 +81,7 @@ pub(crate) struct Planner {
     catalog: Arc<StatementCatalog>,
     interruption: Interruption,
     dynamic_filters: MinRows,
+    merge_joins: MergeMinRows,
     kinds: PlanKinds,
     query_bytes: QueryBytes,
     views: ParsedViews,
@@ -122,6 +124,8 @@ impl Planner {
         extensions.insert(Carried(interruption.clone()));
         let dynamic_filters = MinRows::default();
         extensions.insert(Carried(dynamic_filters.clone()));
+        let merge_joins = MergeMinRows::default();
+        extensions.insert(Carried(merge_joins.clone()));
         let kinds = PlanKinds::default();
         extensions.insert(Carried(kinds.clone()));
         let query_bytes = QueryBytes::default();
@@ -132,6 +136,7 @@ impl Planner {
             catalog,
             interruption,
             dynamic_filters,
+            merge_joins,
             kinds,
             query_bytes,
             views: ParsedViews::default(),
@@ -159,6 +164,7 @@ impl Planner {
         cancel.check()?;
         self.state.mark_start_execution();
         self.dynamic_filters.set(source.settings.dynamic_filter_min_rows());
+        self.merge_joins.set(source.settings.merge_join_min_rows());
         check_calls(&statement, &self.state)?;
         check_rows(&statement)?;
         let names_of_items = OutputNames::of(&statement);

@@ -13,9 +13,6 @@ use std::sync::Arc;
 
 use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
-use datafusion::datasource::source::DataSourceExec;
-use datafusion::physical_expr::expressions::Column;
-use datafusion::physical_expr::{Partitioning, PhysicalExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::combine_partial_final_agg::CombinePartialFinalAggregate;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
@@ -30,7 +27,7 @@ use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMerge
 use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{ExecutionPlan, replace_children_if_necessary};
 
-use crate::provider::StoreSource;
+use super::ranges::{in_disjoint_ranges, index_of};
 
 type Plan = Arc<dyn ExecutionPlan>;
 
@@ -63,7 +60,7 @@ fn rewrite(plan: &Plan, is_free: bool, config: &ConfigOptions) -> Result<Plan> {
 }
 
 /// Whether nobody relies on the partitions of child `at` of `plan`, if nobody does on the plan's own where `is_free`.
-fn leaves_free(plan: &Plan, at: usize, is_free: bool) -> bool {
+pub(in crate::exec) fn leaves_free(plan: &Arc<dyn ExecutionPlan>, at: usize, is_free: bool) -> bool {
     if plan.is::<CoalescePartitionsExec>() || plan.is::<RepartitionExec>() || plan.is::<SortPreservingMergeExec>() {
         return true;
     }
@@ -93,7 +90,7 @@ fn streaming(plan: &Plan, config: &ConfigOptions) -> Result<Option<Plan>> {
     }
     for (group, _) in first.group_expr().expr() {
         let Some(at) = index_of(group) else { continue };
-        let Some(input) = in_disjoint_ranges(first.input(), at)? else { continue };
+        let Some(input) = in_disjoint_ranges(first.input(), &[at])? else { continue };
         let first = replace_children_if_necessary(exchange.input().clone(), vec![input])?;
         let both = replace_children_if_necessary(plan.clone(), vec![first])?;
         let one = CombinePartialFinalAggregate::new().optimize(both, config)?;
@@ -102,37 +99,4 @@ fn streaming(plan: &Plan, config: &ConfigOptions) -> Result<Option<Plan>> {
         return Ok(is_one.then_some(one));
     }
     Ok(None)
-}
-
-/// `plan`, whose rows come from one table, in the order of column `at` and cut by it; None where that cannot be.
-fn in_disjoint_ranges(plan: &Plan, at: usize) -> Result<Option<Plan>> {
-    if let Some(scan) = plan.downcast_ref::<DataSourceExec>() {
-        let source = scan.data_source().downcast_ref::<StoreSource>();
-        let cut = source.and_then(|source| source.in_disjoint_ranges(at));
-        return Ok(cut.map(|source| DataSourceExec::from_data_source(source) as Plan));
-    }
-    if let Some(exchange) = plan.downcast_ref::<RepartitionExec>() {
-        // Made for cores that have no partition: it would mix the ranges.
-        return match exchange.partitioning() {
-            Partitioning::RoundRobinBatch(_) => in_disjoint_ranges(exchange.input(), at),
-            _ => Ok(None),
-        };
-    }
-    let (input, at) = if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
-        (projection.input(), projection.expr().get(at).and_then(|item| index_of(&item.expr)))
-    } else if let Some(filter) = plan.downcast_ref::<FilterExec>() {
-        let at = filter.projection().as_ref().map_or(Some(at), |projection| projection.get(at).copied());
-        (filter.input(), at.filter(|_| filter.fetch().is_none()))
-    } else if let Some(cooperative) = plan.downcast_ref::<CooperativeExec>() {
-        (cooperative.input(), Some(at))
-    } else {
-        return Ok(None);
-    };
-    let Some(at) = at else { return Ok(None) };
-    let Some(input) = in_disjoint_ranges(input, at)? else { return Ok(None) };
-    Ok(Some(replace_children_if_necessary(plan.clone(), vec![input])?))
-}
-
-fn index_of(expr: &Arc<dyn PhysicalExpr>) -> Option<usize> {
-    expr.downcast_ref::<Column>().map(Column::index)
 }

@@ -15,6 +15,7 @@
 //! The source of a physical plan that is kept has a [`ScanSlot`] instead of a view, and counts nothing.
 
 mod expression_filter;
+mod key_ranges;
 mod runtime_filter;
 mod stream;
 mod zone_aggregates;
@@ -25,7 +26,6 @@ use std::fmt;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use arrow::compute::SortOptions;
 use arrow::datatypes::{DataType as ArrowType, Schema, SchemaRef};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::stats::Precision;
@@ -284,30 +284,14 @@ impl StoreSource {
         Ok(scan)
     }
 
-    /// The same in the order of output column `at`, each partition with values that no other has: the column leads the
-    /// sort key, is an integer and never NULL. None where rows have no order, or all are to come from one partition.
-    pub(crate) fn in_disjoint_ranges(&self, at: usize) -> Option<Self> {
-        let Snapshot::Of(view) = &self.snapshot else { return None };
-        let id = self.column_at(at).filter(|id| self.table.sort_key.first() == Some(id))?;
-        let column = self.table.column(id).filter(|column| column.data_type.is_whole() && !column.nullable)?;
-        let by_column = Arc::new(Column::new(&column.name, at)) as Arc<dyn PhysicalExpr>;
-        let order = vec![PhysicalSortExpr::new(by_column, SortOptions { descending: false, nulls_first: false })];
-        let has_filters = !self.filters.is_empty() || !self.row_filters.is_empty();
-        let is_plain = self.order.is_none() && self.request.limit.is_none() && !has_filters;
-        if !is_plain || self.partitions == 1 || !self.has_order(&order) {
-            return None;
-        }
-        let cuts = view.cuts_of_sort_key(self.partitions);
-        (cuts.len() + 1 == self.partitions).then(|| Self { order: Some(order), cuts: Some(cuts), ..self.clone() })
-    }
-
     fn ordered_scan(&self, partition: usize) -> Result<OrderedScan> {
         let (view, request) = self.reads()?;
         let scan = match &self.cuts {
             // From the cut before, up to the next one.
             Some(cuts) => {
                 let from = partition.checked_sub(1).and_then(|before| cuts.get(before).copied());
-                view.scan_range_in_order(&request, from, cuts.get(partition).copied())
+                let by_whole_key = self.order.as_ref().is_some_and(|order| order.len() > 1);
+                view.scan_range_in_order(&request, from, cuts.get(partition).copied(), by_whole_key)
             }
             None => view.scan_in_order(&request),
         };
@@ -348,14 +332,16 @@ impl StoreSource {
         }
     }
 
-    /// Whether rows in the order of the table's sort key are in `order`: columns that equal a constant do not count.
+    /// Whether rows can be read in `order`, and all conditions are such that zone maps know of.
     fn has_order(&self, order: &[PhysicalSortExpr]) -> bool {
         let table = &self.table;
         let in_key = |predicate: &Predicate| table.sort_key.contains(&predicate.column());
-        let is_whole = self.request.zone_aggregates.is_none();
-        if !is_whole || !self.is_in_order() || !self.request.predicates.iter().all(in_key) {
-            return false;
-        }
+        self.is_in_order() && self.request.predicates.iter().all(in_key) && self.key_begins_with(order)
+    }
+
+    /// Whether the sort key is in `order`: columns that equal a constant do not count.
+    fn key_begins_with(&self, order: &[PhysicalSortExpr]) -> bool {
+        let table = &self.table;
         let is_constant = |id: &ColumnId| {
             let equals =
                 |p: &Predicate| matches!(p, Predicate::Compare { column, op: CompareOp::Eq, .. } if column == id);
