@@ -19,7 +19,11 @@ impl StoreSource {
     pub(crate) fn without_known(&self, asked: &[(usize, ZoneAggregate)]) -> Option<Self> {
         let has_filters = !self.filters.is_empty() || !self.row_filters.is_empty();
         let is_plain = self.order.is_none() && self.request.limit.is_none() && !has_filters;
-        if !is_plain || !self.request.codes.is_empty() || self.request.row_refs || self.request.zone_aggregates.is_some() {
+        if !is_plain
+            || !self.request.codes.is_empty()
+            || self.request.row_refs
+            || self.request.zone_aggregates.is_some()
+        {
             return None;
         }
         let asked = asked.iter().map(|(at, aggregate)| Some((self.column_at(*at)?, *aggregate)));
