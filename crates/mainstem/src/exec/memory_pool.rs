@@ -7,8 +7,8 @@
 //! part is there for each that can spill, to do it in.
 //!
 //! Invariant: queries take more than the share only by [`MemoryPool::grow`], which cannot fail, by exchanges, which
-//! must not spill, and are counted up to a quarter of the share, by the small part that is always there, and where the share became smaller. It does not own: what operators do without memory, what the
-//! cache then evicts.
+//! must not spill, and are counted up to a quarter of the share, by the small part that is always there, and where the
+//! share became smaller. It does not own: what operators do without memory, what the cache then evicts.
 
 use std::fmt::{Display, Formatter};
 
@@ -33,8 +33,8 @@ fn left_free(share: usize) -> usize {
 /// aggregations end the query where they are refused what they take without groups.
 const ALWAYS: usize = 64;
 
-/// The part of a share that exchanges are taken to have at most: one in so many. They count the texts that batches share
-/// once for each batch, which is many times what they hold, and nothing would be left for others.
+/// The part of a share that exchanges are taken to have at most: one in so many. They count the texts that batches
+/// share once for each batch, which is many times what they hold, and nothing would be left for others.
 const EXCHANGES: usize = 4;
 
 /// Whether `consumer` must not spill: DataFusion 55.2's exchanges stop for ever where two of their inputs do

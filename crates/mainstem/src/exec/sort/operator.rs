@@ -261,8 +261,8 @@ impl Sort {
     }
 }
 
-/// Rows of a batch, as many as take a small part of the memory of queries if `rows` take `bytes`. A sort that spills has
-/// a batch of each run twice while it merges them: of wide rows, some thousand may be more than all memory.
+/// Rows of a batch, as many as take a small part of the memory of queries if `rows` take `bytes`. A sort that spills
+/// has a batch of each run twice while it merges them: of wide rows, some thousand may be more than all memory.
 fn rows_of_piece(bytes: usize, rows: usize, context: &TaskContext) -> usize {
     let all = context.session_config().batch_size();
     let MemoryLimit::Finite(limit) = context.memory_pool().memory_limit() else { return all };
