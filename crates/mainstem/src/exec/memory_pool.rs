@@ -7,8 +7,8 @@
 //! part is there for each that can spill, to do it in.
 //!
 //! Invariant: queries take more than the share only by [`MemoryPool::grow`], which cannot fail, by exchanges, which
-//! must not spill, by the small part that is always there, and where the share became smaller. It does not own: what operators do without memory, what the
-//! cache then evicts.
+//! must not spill, and are counted up to a quarter of the share, by the small part that is always there, and where the
+//! share became smaller. It does not own: what operators do without memory, what the cache then evicts.
 
 use std::fmt::{Display, Formatter};
 
@@ -32,6 +32,10 @@ fn left_free(share: usize) -> usize {
 /// The part of a share that each that can spill may take whatever others have: one in so many. DataFusion 55.2's
 /// aggregations end the query where they are refused what they take without groups.
 const ALWAYS: usize = 64;
+
+/// The part of a share that exchanges are taken to have at most: one in so many. They count the texts that batches
+/// share once for each batch, which is many times what they hold, and nothing would be left for others.
+const EXCHANGES: usize = 4;
 
 /// Whether `consumer` must not spill: DataFusion 55.2's exchanges stop for ever where two of their inputs do
 /// (<https://github.com/apache/datafusion/issues/24883>, mended behind 55.2). They hold a few batches for each output,
@@ -58,26 +62,40 @@ struct Taken {
     spilling: usize,
     /// Bytes of those.
     spillable: usize,
+    /// Bytes that exchanges count.
+    exchanges: usize,
     /// Bytes of the others.
     unspillable: usize,
 }
 
 impl Taken {
-    fn bytes(self) -> usize {
-        self.spillable.saturating_add(self.unspillable)
+    /// All bytes, of `share`.
+    fn bytes(self, share: usize) -> usize {
+        self.spillable.saturating_add(self.unspillable(share))
+    }
+
+    /// Bytes of what cannot spill, of `share`.
+    fn unspillable(self, share: usize) -> usize {
+        self.unspillable.saturating_add(self.exchanges.min(share / EXCHANGES))
     }
 
     fn of(&mut self, consumer: &MemoryConsumer) -> &mut usize {
-        if spills(consumer) { &mut self.spillable } else { &mut self.unspillable }
+        if is_exchange(consumer) {
+            &mut self.exchanges
+        } else if spills(consumer) {
+            &mut self.spillable
+        } else {
+            &mut self.unspillable
+        }
     }
 
     /// What one more reservation of `consumer` that has `size` bytes may take in addition, of `share` bytes.
     fn available(self, consumer: &MemoryConsumer, size: usize, share: usize) -> usize {
         if spills(consumer) {
-            let all = share.saturating_sub(self.unspillable.max(left_free(share)));
+            let all = share.saturating_sub(self.unspillable(share).max(left_free(share)));
             all.checked_div(self.spilling).unwrap_or(all).max(share / ALWAYS).saturating_sub(size)
         } else {
-            share.saturating_sub(self.bytes())
+            share.saturating_sub(self.bytes(share))
         }
     }
 }
@@ -155,7 +173,7 @@ impl MemoryPool for QueryPool {
     }
 
     fn reserved(&self) -> usize {
-        self.taken.lock().bytes()
+        self.taken.lock().bytes(self.share())
     }
 
     fn memory_limit(&self) -> MemoryLimit {
@@ -218,15 +236,17 @@ mod tests {
         assert!(table.try_grow(kib(1)).is_err(), "all is taken");
         drop(first);
         table.try_grow(kib(150)).unwrap();
-        // Alone, but no more than it has is left for it; a small part is always there.
+        // Alone, but no more than it has is left for it.
         assert!(second.try_grow(kib(1)).is_err());
+        assert_eq!(pool.reserved(), kib(900));
+        assert_eq!([3, 64, 128, 1_280].map(|mib| left_free(mib << 20) >> 20), [2, 42, 58, 346]);
+        drop(second);
+        // Where all is taken a small part is there for each that can spill.
+        table.try_grow(kib(149)).unwrap();
         let third = MemoryConsumer::new("c").with_can_spill(true).register(&pool);
         third.try_grow(kib(14)).unwrap();
         assert!(third.try_grow(kib(1)).is_err());
-        drop(third);
-        assert_eq!(pool.reserved(), kib(900));
-        assert_eq!([3, 64, 128, 1_280].map(|mib| left_free(mib << 20) >> 20), [2, 42, 58, 346]);
-        drop((second, table));
+        drop((third, table));
         assert_eq!(pool.reserved(), 0);
     }
 
@@ -234,8 +254,15 @@ mod tests {
     fn exchanges_are_given_what_they_want() {
         let (_storage, pool) = pool_of(100);
         let exchange = MemoryConsumer::new("RepartitionExec[1]").with_can_spill(true).register(&pool);
+        exchange.try_grow(20 << 10).unwrap();
+        assert_eq!(pool.reserved(), 20 << 10, "it is counted");
         exchange.try_grow(4 << 20).unwrap();
-        assert_eq!(pool.reserved(), 4 << 20, "it is counted");
+        let table = MemoryConsumer::new("a hash table").register(&pool);
+        table.try_grow(74 << 10).unwrap();
+        assert!((99 << 10..=101 << 10).contains(&pool.reserved()), "others are left three quarters");
+        assert!(table.try_grow(2 << 10).is_err());
+        exchange.shrink(4 << 20);
+        assert_eq!(pool.reserved(), 94 << 10);
         // Of another version: look whether exchanges that spill still stop for ever.
         assert_eq!(datafusion::DATAFUSION_VERSION, "55.2.0");
     }

@@ -140,14 +140,28 @@ impl Collected {
             let arrays: Vec<ArrayRef> = columns.iter_mut().map_while(Iterator::next).collect();
             (!arrays.is_empty() && arrays.len() == fields).then_some(arrays)
         });
-        pieces.flat_map(move |arrays| {
-            let (schema, rows) = (schema.clone(), arrays.first().map_or(0, Array::len));
-            (0..rows).step_by(size).map(move |start| {
-                let part = |array: &ArrayRef| compact(&array.slice(start, size.min(rows - start)));
-                RecordBatch::try_new(schema.clone(), arrays.iter().map(part).collect())
-            })
-        })
+        pieces.flat_map(move |arrays| pieces(schema.clone(), arrays, size))
     }
+}
+
+/// The rows of `batch` as batches of at most `size` rows, which keep no memory of the others.
+pub(super) fn pieces_of(
+    batch: &RecordBatch,
+    size: usize,
+) -> impl Iterator<Item = Result<RecordBatch, ArrowError>> + use<> {
+    pieces(batch.schema(), batch.columns().to_vec(), size)
+}
+
+fn pieces(
+    schema: SchemaRef,
+    arrays: Vec<ArrayRef>,
+    size: usize,
+) -> impl Iterator<Item = Result<RecordBatch, ArrowError>> {
+    let rows = arrays.first().map_or(0, Array::len);
+    (0..rows).step_by(size).map(move |start| {
+        let part = |array: &ArrayRef| compact(&array.slice(start, size.min(rows - start)));
+        RecordBatch::try_new(schema.clone(), arrays.iter().map(part).collect())
+    })
 }
 
 /// Rows in order.

@@ -1,5 +1,6 @@
 //! The operator: collects rows, sorts them, and passes them on.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::task::Poll;
@@ -9,7 +10,7 @@ use arrow::datatypes::SchemaRef;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DataFusionError, Result};
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
@@ -25,12 +26,16 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use parking_lot::Mutex;
 
 use super::bounded;
-use super::collected::{Collected, Sorted};
+use super::collected::{Collected, Sorted, pieces_of};
 use super::threshold::Threshold;
 use crate::provider::RuntimeFilter;
 
 /// Rows that a limit collects beyond those it keeps, before it drops all others.
 const ROWS_BEYOND_LIMIT: usize = 16_384;
+/// The part of the memory of queries that a batch takes in a sort that spills: one in so many.
+const PIECES: usize = 32;
+/// Rows of such a batch, at least.
+const PIECE_ROWS_MIN: usize = 16;
 
 /// A sort in memory; see the module above.
 #[derive(Debug)]
@@ -243,16 +248,39 @@ impl Sort {
         let Self { rows, memory, external, context, limit, .. } = self;
         // Who takes the rows counts them; until then they take less than the half of what was counted for a sort.
         drop(memory);
-        let size = context.session_config().batch_size();
+        let size = rows_of_piece(rows.bytes(), rows.rows(), &context);
         let collected = stream::iter(rows.into_batches(size).map(|batch| batch.map_err(DataFusionError::from)));
-        let all = RecordBatchStreamAdapter::new(schema.clone(), collected.chain(input));
+        let rest = input.map_ok(move |batch| stream::iter(pieces_of(&batch, size)).map_err(DataFusionError::from));
+        let all = RecordBatchStreamAdapter::new(schema.clone(), collected.chain(rest.try_flatten()));
         let input: Arc<dyn ExecutionPlan> = Arc::new(Handed::new(schema, Box::pin(all)));
         let mut sort = replace_children_if_necessary(Arc::new(external.with_fetch(None)), vec![input])?;
         if limit < usize::MAX {
             sort = Arc::new(LocalLimitExec::new(sort, limit));
         }
-        sort.execute(0, context)
+        sort.execute(0, Arc::new(with_batch_size(&context, size)))
     }
+}
+
+/// Rows of a batch, as many as take a small part of the memory of queries if `rows` take `bytes`. A sort that spills
+/// has a batch of each run twice while it merges them: of wide rows, some thousand may be more than all memory.
+fn rows_of_piece(bytes: usize, rows: usize, context: &TaskContext) -> usize {
+    let all = context.session_config().batch_size();
+    let MemoryLimit::Finite(limit) = context.memory_pool().memory_limit() else { return all };
+    (limit / PIECES * rows.max(1)).checked_div(bytes).unwrap_or(all).max(PIECE_ROWS_MIN).min(all)
+}
+
+/// `context` with batches of `size` rows, for a sort, which looks for no functions.
+fn with_batch_size(context: &TaskContext, size: usize) -> TaskContext {
+    TaskContext::new(
+        context.task_id(),
+        context.session_id(),
+        context.session_config().clone().with_batch_size(size),
+        HashMap::new(),
+        HashMap::new(),
+        HashMap::new(),
+        HashMap::new(),
+        context.runtime_env(),
+    )
 }
 
 /// Rows that come from a stream, once.

@@ -1,8 +1,8 @@
 //! What joins and aggregations that spill have in common.
 //!
 //! Comes in: a plan, of which is asked how much an operator may have to hold; batches of an operator that has no memory
-//! left. Goes out: an estimate ([`size`]); whether there is more memory ([`room`]); files, of which each has all rows of
-//! some keys ([`partitions`]).
+//! left. Goes out: an estimate ([`size`]); whether there is more memory ([`room`]); files, of which each has all rows
+//! of some keys ([`partitions`]).
 //!
 //! It does not own: where files are made, and how large they may become (the session's disk manager); what is done with
 //! the rows of a file (`spilling_joins`, `spilling_aggregates`).

@@ -1,9 +1,9 @@
 //! GROUP BY whose groups may be more than memory holds.
 //!
 //! Comes in: a physical plan, behind all rules that move operators. Goes out: the same plan, in which the last step of
-//! an aggregation that may have many groups is a [`SpillingAggregate`]. DataFusion 55.2 writes groups that do not fit as
-//! sorted runs, and can merge them only if at once two batches of each fit: with wide rows, or beside other operators,
-//! they do not, and the query ends (<https://github.com/apache/datafusion/issues/14851>).
+//! an aggregation that may have many groups is a [`SpillingAggregate`]. DataFusion 55.2 writes groups that do not fit
+//! as sorted runs, and can merge them only if at once two batches of each fit: with wide rows, or beside other
+//! operators, they do not, and the query ends (<https://github.com/apache/datafusion/issues/14851>).
 //!
 //! 1. The rule finds aggregations whose groups, as many as rows that are read, would take more than a sixteenth of what
 //!    queries may.

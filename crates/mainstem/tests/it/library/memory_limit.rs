@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use mainstem::{Connection, Database, ErrorKind, OpenOptions};
 use mainstem_storage::memory::MemoryKind;
 
-use crate::support::{code, rows};
+use crate::support::{code, rows, try_rows};
 
 const OPENED_WITH: u64 = 64 << 20;
 
@@ -154,20 +154,20 @@ fn queries_spill_at_the_least_limit() {
     assert!(spilled, "{plan}");
 }
 
-/// Over a table of five times the limit, and sixteen times what queries may take, everything finishes with the answers
+/// Over a table of four times the limit, and thirteen times what queries may take, everything finishes with the answers
 /// that it has with memory. Queries never take more than they may.
 #[test]
 fn queries_finish_over_a_table_several_times_the_limit() {
     let database = database(true);
     let connection = database.connect().unwrap();
     connection.execute("SET memory_limit = '1GB'; CREATE TABLE t (k BIGINT, g INTEGER, s TEXT, u TEXT)").unwrap();
-    let rows_of_t = "SELECT i * 7919 % 200003, i % 7, repeat(md5(i::text), 10), md5((i % 1000)::text)";
-    connection.execute(&format!("INSERT INTO t {rows_of_t} FROM generate_series(1, 220000) i")).unwrap();
+    let rows_of_t = "SELECT i * 7919 % 90001, i % 7, repeat(md5(i::text), 20), md5((i % 1000)::text)";
+    connection.execute(&format!("INSERT INTO t {rows_of_t} FROM generate_series(1, 100000) i")).unwrap();
     let bytes = "SELECT sum(8 + 4 + length(s) + length(u)) / 1048576 FROM t";
-    assert_eq!(rows(&connection, bytes), ["76"]);
+    assert_eq!(rows(&connection, bytes), ["65"]);
     let queries = [
         "SELECT count(*), sum(i * (k % 1009)), min(s) FROM (SELECT row_number() OVER (ORDER BY s, k) AS i, k, s FROM t) x",
-        "SELECT s, k FROM t ORDER BY s DESC, k OFFSET 219990",
+        "SELECT s, k FROM t ORDER BY s DESC, k OFFSET 99990",
         "SELECT g, count(*), sum(k), min(s), max(s) FROM t GROUP BY g ORDER BY g",
         "SELECT u, count(*), avg(k), max(s) FROM t GROUP BY u ORDER BY u LIMIT 20",
         "SELECT count(*), sum(c), max(s), sum(length(m)) FROM (SELECT s, k, count(*) AS c, max(u) AS m FROM t GROUP BY s, k) x",
@@ -184,18 +184,26 @@ fn queries_finish_over_a_table_several_times_the_limit() {
         "SELECT g, u, count(*), max(s) FROM t GROUP BY ROLLUP (g, u) ORDER BY g, u LIMIT 30",
     ];
     let answers: Vec<_> = queries.iter().map(|sql| rows(&connection, sql)).collect();
+    let mut failed = Vec::new();
     for (limit, threads) in [("16MB", 1), ("32MB", 2)] {
         connection.execute(&format!("SET memory_limit = '{limit}'; SET threads = {threads}")).unwrap();
         let plan = rows(&connection, &format!("EXPLAIN {}", queries[4])).join("\n");
         assert!(plan.contains("SpillingAggregateExec"), "{plan}");
         let most = Most::begin(&database);
         for (sql, answer) in queries.iter().zip(&answers) {
-            assert!(rows(&connection, sql) == *answer, "{limit}: {sql}");
+            match try_rows(&connection, sql) {
+                Ok(found) if found == *answer => {}
+                Ok(_) => failed.push(format!("{limit}, another answer: {sql}")),
+                Err(error) => failed.push(format!("{limit}, {error}: {sql}")),
+            }
         }
         let (most, share) = (most.end(), memory(&connection, "queries").1);
-        assert!(share / 2 < most && most <= share, "{limit}: {most} of {share}");
+        if most <= share / 2 || share < most {
+            failed.push(format!("{limit}: queries took {most} of {share}"));
+        }
         assert_eq!(memory(&connection, "queries").0, 0);
     }
+    assert!(failed.is_empty(), "{failed:#?}");
 }
 
 /// The most that queries of a database take, looked at again and again.
