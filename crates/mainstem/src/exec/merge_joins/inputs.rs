@@ -49,8 +49,8 @@ impl<'a> Tables<'a> {
     }
 
     /// Where the rows of all tables are cut, so that the largest is cut evenly, into no more partitions than the join
-    /// has; None where one has less than `min_rows` rows, all would come from fewer threads, or a hash join is likely to
-    /// be quicker.
+    /// has; None where one has less than `min_rows` rows, all would come from fewer threads, or a hash join is likely
+    /// to be quicker.
     pub(super) fn cuts(&self, min_rows: u32) -> Option<Vec<i64>> {
         let (largest, at) = self.read.iter().max_by_key(|(source, _)| source.size())?;
         let cuts = largest.cuts_by(*at, self.join.properties().output_partitioning().partition_count())?;

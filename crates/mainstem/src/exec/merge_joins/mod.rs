@@ -4,14 +4,15 @@
 //! [`MergeJoin`]s, without a hash table and without an exchange of rows between threads.
 //!
 //! 1. The rule finds joins by the columns that lead the sort keys of both tables, where nothing but filters and
-//!    projections is between ([`inputs`]). An input may be such a join itself: all tables of it are cut at the same keys.
+//!    projections is between ([`inputs`]). An input may be such a join itself: its tables are cut at the same keys.
 //! 2. Both sides have to be large by estimate: the hash table of a small one stays in the caches. Scans that filter by
-//!    the keys of a join are left as they are, for they may read few rows. What else counts is where rows stand, and how
-//!    the hash join would run (`Tables::is_quick`).
+//!    the keys of a join are left as they are, for they may read few rows. What else counts is where rows stand, and
+//!    how the hash join would run (`Tables::is_quick`).
 //! 3. [`operator`] runs a merge for each range of keys ([`stream`], [`window`], [`groups`]).
 //!
 //! Invariant: the rows of such a join are not partitioned by hash, so no operator above may rely on that
-//! (`streaming::leaves_free`). There are no more partitions than the hash join had. It does not own: how rows are read in order (`storage::scan::OrderedScan`).
+//! (`streaming::leaves_free`). There are no more partitions than the hash join had. It does not own: how rows
+//! are read in order (`storage::scan::OrderedScan`).
 
 mod groups;
 mod inputs;

@@ -2,8 +2,8 @@
 //!
 //! Comes in: two streams in the order of their keys. Goes out: batches in that order.
 //!
-//! 1. The rows of the first side are taken a window at a time: those with keys below the last one that is at hand of the
-//!    other side, all of whose partners are at hand, too.
+//! 1. The rows of the first side are taken a window at a time: those with keys below the last one that is at hand of
+//!    the other side, all of whose partners are at hand, too.
 //! 2. The rows of that last key may go on in the batches to come: they are gathered, and joined with all rows of the
 //!    first side that have it.
 //! 3. [`Window`] joins. Small batches are put together.

@@ -21,8 +21,8 @@ impl StoreSource {
         if is_quick && cuts.len() + 1 == self.partitions { self.in_ranges(ats, &cuts) } else { None }
     }
 
-    /// Where all but the first of at most `parts` partitions of its rows begin, by the values of output column `at`. None
-    /// where rows cannot be read in the order of that column.
+    /// Where all but the first of at most `parts` partitions of its rows begin, by the values of output column `at`.
+    /// None where rows cannot be read in the order of that column.
     pub(crate) fn cuts_by(&self, at: usize, parts: usize) -> Option<Vec<i64>> {
         let Snapshot::Of(view) = &self.snapshot else { return None };
         self.order_by(&[at])?;
