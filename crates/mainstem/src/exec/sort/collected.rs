@@ -136,11 +136,11 @@ impl Collected {
         let Self { schema, columns, .. } = self;
         let fields = schema.fields().len();
         let mut columns: Vec<_> = columns.into_iter().take(fields).map(Vec::into_iter).collect();
-        let pieces = std::iter::from_fn(move || {
+        let chunks = std::iter::from_fn(move || {
             let arrays: Vec<ArrayRef> = columns.iter_mut().map_while(Iterator::next).collect();
             (!arrays.is_empty() && arrays.len() == fields).then_some(arrays)
         });
-        pieces.flat_map(move |arrays| pieces(schema.clone(), arrays, size))
+        chunks.flat_map(move |arrays| pieces(schema.clone(), arrays, size))
     }
 }
 
