@@ -344,7 +344,7 @@ mod tests {
     fn numbers_stay_while_codes_widen() {
         let mut groups = Groups::new(&[DataType::Utf8View, DataType::Int32]).unwrap();
         let mut expected = Vec::new();
-        for round in 0..60 {
+        for round in 0..120 {
             let names: Vec<String> = (0..20).map(|text| format!("text {}", round * 20 + text)).collect();
             let names: Vec<_> = names.iter().map(|name| Some(name.as_str())).collect();
             let rows: Vec<u32> = (0..20).flat_map(|text| [text; 4]).collect();
