@@ -6,9 +6,9 @@
 //! for sorts that have taken all there is would end in merges for which nothing is left. Where others have all, a small
 //! part is there for each that can spill, to do it in.
 //!
-//! Invariant: queries take more than the share only by [`MemoryPool::grow`], which cannot fail, by exchanges, which
-//! must not spill, and are counted up to a quarter of the share, by the small part that is always there, and where the
-//! share became smaller. It does not own: what operators do without memory, what the cache then evicts.
+//! Invariant: queries take more than the share only by [`MemoryPool::grow`], which cannot fail, by exchanges, by the
+//! small part that is always there, and where the share became smaller. Exchanges must not spill, and are counted up to
+//! a quarter of the share. It does not own: what operators do without memory, what the cache then evicts.
 
 use std::fmt::{Display, Formatter};
 

@@ -18,7 +18,6 @@ mod parameters;
 mod pg_sleep;
 mod pipeline;
 mod plan_cache;
-mod plan_cache_mode;
 mod planner;
 mod recent_texts;
 mod runtime;

@@ -1,8 +1,8 @@
 //! Filters over a scan that the scan evaluates itself.
 //!
-//! Comes in: a physical plan in which all else is settled. Goes out: the same plan without filters that stand right over
-//! a scan of a table: the scan has them as row filters (`storage::scan::RowFilter`). It evaluates them once for each
-//! distinct value where it can, and reads the columns of its output only for rows that are left.
+//! Comes in: a physical plan in which all else is settled. Goes out: the same plan without filters that stand right
+//! over a scan of a table: the scan has them as row filters (`storage::scan::RowFilter`). It evaluates them once for
+//! each distinct value where it can, and reads the columns of its output only for rows that are left.
 //!
 //! It does not own: predicates that the store knows, which scans have had since the logical plan (`provider::filter`).
 

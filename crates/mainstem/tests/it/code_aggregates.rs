@@ -22,8 +22,8 @@ fn merge(database: &Database, table: &str) {
     database.storage().merge(id).unwrap();
 }
 
-/// Table `t`, of two threads, in two runs and a delta, some rows of which are dead. Texts `s` and `u` are few, the texts
-/// of a later run are others; `c` was added later; `w` are many.
+/// Table `t`, of two threads, in two runs and a delta, some rows of which are dead. Texts `s` and `u` are few, the
+/// texts of a later run are others; `c` was added later; `w` are many.
 fn table() -> (Database, Connection) {
     let database = quiet();
     let connection = database.connect().unwrap();

@@ -7,9 +7,9 @@
 //! 1. Plan: each segment is pruned by its zone maps (MemSQL section III: elimination and full enclosure); what is left,
 //!    the delta blocks and the transaction's own rows are cut into pieces on one shared queue, so that cores finish
 //!    together.
-//! 2. Select: per piece, predicates are evaluated on codes where the encoding allows, expressions of whoever asks
-//!    ([`RowFilter`]) once for each distinct value where rows are codes of few, deleted rows are cleared, and what has
-//!    become known meanwhile ([`DynamicFilter`]) drops further rows.
+//! 2. Select: per piece, predicates are evaluated on codes where the encoding allows. Expressions of whoever asks
+//!    ([`RowFilter`]) are evaluated once for each distinct value where rows are codes of few. Deleted rows are cleared,
+//!    and what has become known meanwhile ([`DynamicFilter`]) drops further rows.
 //! 3. Filter: other expressions are evaluated vector by vector.
 //! 4. Gather: only rows that are left are decoded; a vector that is wholly selected is read in place.
 //!
@@ -158,9 +158,9 @@ impl TableView {
         self.filtered_scan(request, LiveFilters::default())
     }
 
-    /// Plans a scan that leaves out rows whose values of integer columns are not among the keys of `filters`, as far as
-    /// those become known before the rows are read, and rows that one of its row filters is not true for. A limit counts
-    /// what is left.
+    /// Plans a scan that leaves out rows whose values of integer columns are not among the keys of `filters`, as far
+    /// as those become known before the rows are read. It leaves out rows that one of its row filters is not true for.
+    /// A limit counts what is left.
     ///
     /// # Errors
     /// As [`TableView::scan`].

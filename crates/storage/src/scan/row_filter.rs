@@ -65,7 +65,8 @@ impl PlannedFilter {
         Self { filter, columns, entries: Mutex::default(), asked, kept, nanoseconds }
     }
 
-    /// Which entries of its column it is true for, if it has one column and `segment` has that as codes of at most `max`.
+    /// Which entries of its column it is true for, if it has one column and `segment` has that as codes of at most
+    /// `max`.
     pub(super) fn of_entries(&self, segment: &Segment, max: usize) -> Result<Option<(&Column, Arc<EntrySelection>)>> {
         let ([column], true) = (self.columns.as_slice(), self.filter.is_total()) else { return Ok(None) };
         let remembered = |known: &[(ContainerId, Option<Arc<EntrySelection>>)]| {

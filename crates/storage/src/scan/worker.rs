@@ -13,7 +13,8 @@ use crate::scan::row_filter::arrange;
 use crate::scan::vector::Vector;
 use crate::version::Work;
 
-/// Iterator over batches; `None` when the queue is empty or the limit is reached.
+/// Iterator over batches; `None` when the queue is empty or the limit is reached. A batch is empty where row filters have
+/// left nothing of a piece: whoever asks may have to look at something else in the time that expressions take.
 #[derive(Debug)]
 pub struct ScanWorker {
     scan: Arc<Scan>,
@@ -43,6 +44,8 @@ struct Current {
     rows: Rows,
     /// Row filters that are still to be asked, by their place in the scan.
     filters: Vec<usize>,
+    /// Whether these have left nothing so far.
+    is_empty: bool,
 }
 
 #[derive(Debug)]
@@ -88,6 +91,7 @@ impl ScanWorker {
             if let Some(current) = &mut self.current {
                 let Some(piece) = self.scan.pieces.get(current.piece) else { return Ok(None) };
                 if let Some(batch) = emit(&self.scan, piece, current, &mut self.emitted)? {
+                    current.is_empty = false;
                     let rows = batch.num_rows() as u64;
                     match piece {
                         Piece::Segment { .. } => self.emitted.main += rows,
@@ -96,7 +100,11 @@ impl ScanWorker {
                     }
                     return Ok(Some(batch));
                 }
+                let was_vain = current.is_empty && !current.filters.is_empty();
                 self.current = None;
+                if was_vain {
+                    return Ok(Some(RecordBatch::new_empty(self.scan.schema.clone())));
+                }
             }
             let Some(index) = self.scan.next_index() else { return Ok(None) };
             let Some(piece) = self.scan.pieces.get(index) else { return Ok(None) };
@@ -116,7 +124,7 @@ impl ScanWorker {
                     Rows::Some { offsets, next: 0 }
                 }
             };
-            self.current = Some(Current { piece: index, rows, filters });
+            self.current = Some(Current { piece: index, rows, filters, is_empty: true });
         }
     }
 }

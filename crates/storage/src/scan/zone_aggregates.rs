@@ -5,8 +5,8 @@
 //!
 //! 1. The candidates are those of a scan: what the sort key leaves of each run.
 //! 2. A segment qualifies if zone maps say that all of its rows satisfy the predicates.
-//! 3. Counts hold for the rows of its run less the deleted ones. Bounds and sums, and NULLs among the counted, are known
-//!    of whole segments without deleted rows only. A shortened bound is none.
+//! 3. Counts hold for the rows of its run less the deleted ones. Bounds and sums, and NULLs among the counted, are
+//!    known of whole segments without deleted rows only. A shortened bound is none.
 //!
 //! Invariant: whether a segment qualifies follows from the view and the request alone, which never change: whoever asks
 //! here and whoever scans agree, however often and in whatever order they do. It does not own: what becomes of the

@@ -179,8 +179,8 @@ impl Segment {
         }
     }
 
-    /// The distinct values that the rows of `column` are codes of, if there are at most `max` of them, and a NULL behind
-    /// them. Errors as [`Segment::read`].
+    /// The distinct values that the rows of `column` are codes of, if there are at most `max` of them, and a NULL
+    /// behind them. Errors as [`Segment::read`].
     pub(crate) fn entries(&self, column: &Column, max: usize) -> Result<Option<ArrayRef>> {
         match self.column(column)? {
             Some(at) => self.block(at)?.entries(max),

@@ -1,10 +1,10 @@
 //! Groups of rows by codes: few distinct values in each column, and a table with a place for each combination of them.
 //!
-//! Comes in: the columns of a batch that rows are grouped by. Goes out: for each row the number of its group; at the end
-//! the values of all groups.
+//! Comes in: the columns of a batch that rows are grouped by. Goes out: for each row the number of its group; at the
+//! end the values of all groups.
 //!
-//! 1. Each column gives its values codes of its own, in the order in which they come; 0 is NULL. A text that comes as an
-//!    Arrow dictionary has its code looked up once for each entry of the dictionary.
+//! 1. Each column gives its values codes of its own, in the order in which they come; 0 is NULL. A text that comes as
+//!    an Arrow dictionary has its code looked up once for each entry of the dictionary.
 //! 2. The codes of a row make one number, a few bits for each column. Where that has few bits it is a place in a table
 //!    (a perfect hash), else it is hashed.
 //!

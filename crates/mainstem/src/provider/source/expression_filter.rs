@@ -1,7 +1,7 @@
 //! Expressions that a scan evaluates itself, row filters of the store: what is no predicate of the store's.
 //!
-//! Comes in: the condition of a filter over a scan. Goes out: its conjuncts as filters on columns of the table. All that
-//! may fail are one filter, in their order, which is asked last.
+//! Comes in: the condition of a filter over a scan. Goes out: its conjuncts as filters on columns of the table. All
+//! that may fail are one filter, in their order, which is asked last.
 
 use std::sync::Arc;
 

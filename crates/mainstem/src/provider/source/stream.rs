@@ -175,6 +175,13 @@ impl Stream for StoreStream {
             self.waits = None;
         }
         let batch = self.next_batch();
+        if let Some(Ok(batch)) = &batch
+            && batch.num_rows() == 0
+        {
+            // Nothing is left of many rows: others, and whoever cancels, have their turn.
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         self.metrics.record_poll(Poll::Ready(batch))
     }
 }

@@ -163,6 +163,15 @@ fn a_limit_counts_what_is_left() {
     }
 }
 
+/// A scan that finds nothing comes back after each piece.
+#[test]
+fn pieces_of_which_nothing_is_left_are_empty_batches() {
+    let (t, _) = rows();
+    let filters: [Arc<dyn RowFilter>; 1] = [condition(&[V, ID], true, |_: &[Option<i64>]| Ok(false))];
+    let batches: Vec<_> = scan(&t, &all(), &filters).worker().map(|batch| batch.unwrap().num_rows()).collect();
+    assert!(batches.len() >= 3 && batches.iter().all(|rows| *rows == 0), "{batches:?}");
+}
+
 #[test]
 fn what_is_left_out_is_counted() {
     let (t, lives) = rows();

@@ -1,5 +1,7 @@
 //! Settings of a session: SET, SHOW, and the system table of them.
 
+mod plan_cache_mode;
+
 use std::borrow::Cow;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -16,9 +18,9 @@ use mainstem_storage::schema::{Identity, TableOptions};
 use mainstem_storage::settings::{OpenOptions, Synchronous};
 use mainstem_storage::{Error, ErrorKind, Result};
 
+use self::plan_cache_mode::PLAN_CACHE_MODE;
+pub(crate) use self::plan_cache_mode::PlanCacheMode;
 use super::merge_joins;
-use super::plan_cache_mode::PLAN_CACHE_MODE;
-pub(crate) use super::plan_cache_mode::PlanCacheMode;
 use crate::names::{did_you_mean, similar};
 use crate::provider::Names;
 use crate::sql::{TableName, fold, state};
