@@ -13,8 +13,8 @@ use crate::scan::row_filter::arrange;
 use crate::scan::vector::Vector;
 use crate::version::Work;
 
-/// Iterator over batches; `None` when the queue is empty or the limit is reached. A batch is empty where row filters have
-/// left nothing of a piece: whoever asks may have to look at something else in the time that expressions take.
+/// Iterator over batches; `None` when the queue is empty or the limit is reached. A batch is empty where row filters
+/// have left nothing of a piece: whoever asks may have to look at something else in the time that expressions take.
 #[derive(Debug)]
 pub struct ScanWorker {
     scan: Arc<Scan>,
