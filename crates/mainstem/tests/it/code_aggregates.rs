@@ -4,23 +4,7 @@ use mainstem::{Connection, Database};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use super::printing::printed;
-use super::support::quiet;
-
-fn rows(connection: &Connection, sql: &str) -> Vec<String> {
-    let batches = connection.query(sql).and_then(|rows| rows.collect_batches());
-    let batches = batches.unwrap_or_else(|e| panic!("{sql}: {e:?}"));
-    let mut rows: Vec<String> = batches.iter().flat_map(printed).map(|row| row.join("|")).collect();
-    rows.sort();
-    rows
-}
-
-fn merge(database: &Database, table: &str) {
-    let look = database.storage().begin(mainstem_storage::transaction::TransactionMode::default()).unwrap();
-    let id = look.catalog().tables().find(|t| t.name == table).unwrap().id;
-    drop(look);
-    database.storage().merge(id).unwrap();
-}
+use super::support::{merge, quiet, sorted_rows};
 
 /// Table `t`, of two threads, in two runs and a delta, some rows of which are dead. Texts `s` and `u` are few, the
 /// texts of a later run are others; `c` was added later; `w` are many.
@@ -50,7 +34,7 @@ fn table() -> (Database, Connection) {
 }
 
 fn is_by_codes(connection: &Connection, sql: &str) -> bool {
-    rows(connection, &format!("EXPLAIN {sql}")).join("\n").contains("CodeAggregateExec: mode=Partial")
+    sorted_rows(connection, &format!("EXPLAIN {sql}")).join("\n").contains("CodeAggregateExec: mode=Partial")
 }
 
 const FUNCTIONS: [&str; 9] = [
@@ -93,7 +77,7 @@ fn groups_are_those_of_values() {
         by_codes += usize::from(is_by_codes(&connection, &sql));
         // An expression in the place of a column has no codes: one that the optimizer does not see through.
         let other = query(&computed);
-        assert_eq!(rows(&connection, &sql), rows(&connection, &other), "{sql}");
+        assert_eq!(sorted_rows(&connection, &sql), sorted_rows(&connection, &other), "{sql}");
     }
     assert!(by_codes > 40, "{by_codes} of 80");
 }
@@ -118,7 +102,7 @@ fn plans_group_by_codes_where_texts_are_few() {
     ] {
         assert_eq!(is_by_codes(&connection, sql), expected, "{sql}");
     }
-    let plan = rows(&connection, "EXPLAIN SELECT s, count(*) FROM t GROUP BY s").join("\n");
+    let plan = sorted_rows(&connection, "EXPLAIN SELECT s, count(*) FROM t GROUP BY s").join("\n");
     assert!(plan.contains("codes=[s]"), "{plan}");
 }
 
@@ -126,10 +110,10 @@ fn plans_group_by_codes_where_texts_are_few() {
 #[test]
 fn own_rows_join_the_groups() {
     let (_database, connection) = table();
-    let before = rows(&connection, "SELECT u, count(*) FROM t GROUP BY u");
+    let before = sorted_rows(&connection, "SELECT u, count(*) FROM t GROUP BY u");
     connection.execute("BEGIN").unwrap();
     connection.execute("INSERT INTO t (id, u) SELECT -i, 'u' || (i % 4) FROM generate_series(1, 8) g(i)").unwrap();
-    let within = rows(&connection, "SELECT u, count(*) FROM t GROUP BY u");
+    let within = sorted_rows(&connection, "SELECT u, count(*) FROM t GROUP BY u");
     connection.execute("ROLLBACK").unwrap();
     let counts = |rows: &[String]| -> Vec<(String, i64)> {
         rows.iter().filter_map(|row| row.split_once('|')).map(|(u, n)| (u.to_owned(), n.parse().unwrap())).collect()
@@ -137,5 +121,5 @@ fn own_rows_join_the_groups() {
     let mut expected: Vec<_> = counts(&before).into_iter().map(|(u, n)| (u, n + 2)).collect();
     expected.push(("u3".to_owned(), 2));
     assert_eq!(counts(&within), expected);
-    assert_eq!(rows(&connection, "SELECT u, count(*) FROM t GROUP BY u"), before);
+    assert_eq!(sorted_rows(&connection, "SELECT u, count(*) FROM t GROUP BY u"), before);
 }

@@ -6,8 +6,7 @@ use mainstem::{Connection, Database};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use super::printing::printed;
-use super::support::quiet;
+use super::support::{merge, quiet, sorted_rows};
 
 /// Tables `a`, `b` and `c` with columns of the same names, NULLs and repeated keys, in segments and in a delta.
 fn tables(database: &Database) -> Connection {
@@ -31,34 +30,18 @@ fn tables(database: &Database) -> Connection {
     connection
 }
 
-fn merge(database: &Database, table: &str) {
-    let look = database.storage().begin(mainstem_storage::transaction::TransactionMode::default()).unwrap();
-    let id = look.catalog().tables().find(|t| t.name == table).unwrap().id;
-    drop(look);
-    database.storage().merge(id).unwrap();
-}
-
-/// The rows of `sql`, sorted.
-fn rows(connection: &Connection, sql: &str) -> Vec<String> {
-    let batches = connection.query(sql).and_then(|rows| rows.collect_batches());
-    let batches = batches.unwrap_or_else(|e| panic!("{sql}: {e:?}"));
-    let mut rows: Vec<String> = batches.iter().flat_map(printed).map(|row| row.join("|")).collect();
-    rows.sort();
-    rows
-}
-
 /// With filters on every scan, and with none.
 fn both(connection: &Connection, sql: &str) -> [Vec<String>; 2] {
     [1, 1_000_000].map(|min_rows| {
         connection.execute(&format!("SET dynamic_filter_min_rows = {min_rows}")).unwrap();
-        rows(connection, sql)
+        sorted_rows(connection, sql)
     })
 }
 
 /// The scans of `sql` that have a filter, as EXPLAIN shows them: table, and columns filtered by.
 fn filtered(connection: &Connection, sql: &str) -> Vec<String> {
     connection.execute("SET dynamic_filter_min_rows = 1").unwrap();
-    let plan = rows(connection, &format!("EXPLAIN {sql}")).join("\n");
+    let plan = sorted_rows(connection, &format!("EXPLAIN {sql}")).join("\n");
     let scans = plan.split("\\n").filter_map(|line| line.split_once("table="));
     let filtered = scans.filter_map(|(_, scan)| {
         let (table, rest) = scan.split_once(',')?;
@@ -91,7 +74,7 @@ fn keys_are_followed_by_position() {
     ] {
         let mut found = filtered(&connection, sql);
         found.sort();
-        assert_eq!(found, expected, "{sql}\n{}", rows(&connection, &format!("EXPLAIN {sql}")).join("\n"));
+        assert_eq!(found, expected, "{sql}\n{}", sorted_rows(&connection, &format!("EXPLAIN {sql}")).join("\n"));
         let [with, without] = both(&connection, sql);
         if !sql.contains("LIMIT") {
             assert_eq!(with, without, "{sql}");
@@ -172,10 +155,13 @@ fn changes_of_the_transaction_itself_are_filtered_too() {
     connection.execute("INSERT INTO b VALUES (1000, 4, 0, NULL, 'new'), (1001, 99, 0, NULL, 'new')").unwrap();
     connection.execute("DELETE FROM b WHERE id < 80").unwrap();
     let sql = "SELECT b.id FROM a JOIN b ON a.k = b.k WHERE a.id = 10";
-    assert_eq!(rows(&connection, sql), rows(&connection, "SELECT id FROM b WHERE k = (SELECT k FROM a WHERE id = 10)"));
+    assert_eq!(
+        sorted_rows(&connection, sql),
+        sorted_rows(&connection, "SELECT id FROM b WHERE k = (SELECT k FROM a WHERE id = 10)")
+    );
     connection.execute("ROLLBACK").unwrap();
     connection.execute("DELETE FROM a").unwrap();
-    assert_eq!(rows(&connection, sql), [""; 0]);
+    assert_eq!(sorted_rows(&connection, sql), [""; 0]);
 }
 
 /// A build side that fails, or whose rows nobody wants, leaves no scan waiting.
@@ -191,10 +177,10 @@ fn nobody_waits_for_keys_that_do_not_come() {
     let error = connection.query(failing).and_then(|rows| rows.collect_batches()).unwrap_err();
     assert_eq!(error.sqlstate(), "22012", "{error:?}");
     let sql = "SELECT l.w FROM large l JOIN large m ON l.k = m.w JOIN a ON a.k = m.k WHERE m.k < 50 LIMIT 3";
-    assert_eq!(rows(&connection, sql).len(), 3);
+    assert_eq!(sorted_rows(&connection, sql).len(), 3);
     let sql = "WITH RECURSIVE r(k) AS (SELECT 1 UNION SELECT l.k + 1 FROM r JOIN large l ON l.k = r.k WHERE l.k < 30) \
                SELECT count(*) FROM r";
-    assert_eq!(rows(&connection, sql), ["30"]);
+    assert_eq!(sorted_rows(&connection, sql), ["30"]);
     assert!(begun.elapsed() < Duration::from_secs(9), "{:?}", begun.elapsed());
 }
 
@@ -204,9 +190,10 @@ fn small_tables_are_read_at_once_and_large_ones_say_what_was_left_out() {
     let connection = tables(&database);
     connection.execute("CREATE TABLE large AS SELECT v AS k, v AS w FROM generate_series(1, 200000) AS g(v)").unwrap();
     let sql = "SELECT sum(w) FROM large JOIN a ON a.k = large.k WHERE a.id < 5";
-    let plan = rows(&connection, &format!("EXPLAIN ANALYZE {sql}")).join("\n");
+    let plan = sorted_rows(&connection, &format!("EXPLAIN ANALYZE {sql}")).join("\n");
     assert!(plan.contains("table=large, columns=[k, w], dynamic_filters=[k]"), "{plan}");
     assert!(plan.contains("rows_dropped_by_keys="), "{plan}");
-    let small = rows(&connection, "EXPLAIN SELECT count(*) FROM b JOIN a ON a.k = b.k WHERE a.id < 5").join("\n");
+    let small =
+        sorted_rows(&connection, "EXPLAIN SELECT count(*) FROM b JOIN a ON a.k = b.k WHERE a.id < 5").join("\n");
     assert!(!small.contains("dynamic_filters"), "{small}");
 }

@@ -1,18 +1,10 @@
 //! Joins of tables in the order of their keys answer as hash joins do, and are merged where that is of use.
 
 use mainstem::{Connection, Database, OpenOptions};
-use mainstem_storage::transaction::TransactionMode;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use super::support::rows;
-
-fn merge(database: &Database, table: &str) {
-    let look = database.storage().begin(TransactionMode::default()).unwrap();
-    let id = look.catalog().tables().find(|t| t.name == table).unwrap().id;
-    drop(look);
-    database.storage().merge(id).unwrap();
-}
+use super::support::{merge, rows};
 
 /// Whether `sql` is planned with a merge of joins of at least `min_rows` rows.
 fn merges(connection: &Connection, min_rows: u32, sql: &str) -> bool {

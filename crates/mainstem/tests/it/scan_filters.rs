@@ -1,19 +1,12 @@
 //! Filters that scans evaluate themselves answer as filters over scans do.
 
+use std::time::{Duration, Instant};
+
 use mainstem::Connection;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use super::printing::printed;
-use super::support::quiet;
-
-fn rows(connection: &Connection, sql: &str) -> Vec<String> {
-    let batches = connection.query(sql).and_then(|rows| rows.collect_batches());
-    let batches = batches.unwrap_or_else(|e| panic!("{sql}: {e:?}"));
-    let mut rows: Vec<String> = batches.iter().flat_map(printed).map(|row| row.join("|")).collect();
-    rows.sort();
-    rows
-}
+use super::support::{merge, quiet, sorted_rows};
 
 /// Table `t`, whose rows are in segments, in a delta and dead; its columns have NULLs, few values and many.
 fn table() -> Connection {
@@ -32,10 +25,7 @@ fn table() -> Connection {
         )
     };
     connection.execute(&row(1, 3_000)).unwrap();
-    let look = database.storage().begin(mainstem_storage::transaction::TransactionMode::default()).unwrap();
-    let id = look.catalog().tables().find(|t| t.name == "t").unwrap().id;
-    drop(look);
-    database.storage().merge(id).unwrap();
+    merge(&database, "t");
     connection.execute(&row(3_001, 3_300)).unwrap();
     connection.execute("DELETE FROM t WHERE id % 17 = 5").unwrap();
     connection.execute("UPDATE t SET a = a + 1 WHERE id % 19 = 4").unwrap();
@@ -85,8 +75,8 @@ fn rows_are_those_of_a_filter_above_the_scan() {
         let sql = format!("SELECT {columns} FROM t WHERE {condition}{tail}");
         // A number that is drawn for each row keeps the filter an operator of its own.
         let above = format!("SELECT {columns} FROM t WHERE ({condition}) AND random() >= 0{tail}");
-        assert_eq!(rows(&connection, &sql), rows(&connection, &above), "{sql}");
-        let plan = rows(&connection, &format!("EXPLAIN {sql}")).join("\n");
+        assert_eq!(sorted_rows(&connection, &sql), sorted_rows(&connection, &above), "{sql}");
+        let plan = sorted_rows(&connection, &format!("EXPLAIN {sql}")).join("\n");
         in_scans += usize::from(plan.contains(", condition=") && !plan.contains("FilterExec"));
     }
     assert!(in_scans > 100, "{in_scans} of 150");
@@ -95,7 +85,7 @@ fn rows_are_those_of_a_filter_above_the_scan() {
 #[test]
 fn plans_show_what_a_scan_evaluates() {
     let connection = table();
-    let plan = |sql: &str| rows(&connection, &format!("EXPLAIN {sql}")).join("\n");
+    let plan = |sql: &str| sorted_rows(&connection, &format!("EXPLAIN {sql}")).join("\n");
     let in_scan = plan("SELECT id FROM t WHERE s LIKE '%1%' AND a > 2");
     assert!(in_scan.contains("columns=[id], predicates=[a > Int(2)], condition=s@"), "{in_scan}");
     assert!(!in_scan.contains("FilterExec"), "{in_scan}");
@@ -103,7 +93,7 @@ fn plans_show_what_a_scan_evaluates() {
     assert!(plan("SELECT id FROM t WHERE s LIKE '%1%' AND random() < 0.5").contains("FilterExec"));
     // Rows in key order are filtered as they come.
     assert!(plan("SELECT id FROM t WHERE s LIKE '%1%' ORDER BY id").contains("id"));
-    let analyzed = rows(&connection, "EXPLAIN ANALYZE SELECT u FROM t WHERE s LIKE '%1%'").join("\n");
+    let analyzed = sorted_rows(&connection, "EXPLAIN ANALYZE SELECT u FROM t WHERE s LIKE '%1%'").join("\n");
     assert!(analyzed.contains("rows_dropped_by_condition="), "{analyzed}");
 }
 
@@ -111,8 +101,8 @@ fn plans_show_what_a_scan_evaluates() {
 fn conditions_that_fail_are_asked_about_rows_of_the_table_alone() {
     let connection = table();
     connection.execute("DELETE FROM t WHERE a = 0").unwrap();
-    let all = rows(&connection, "SELECT count(*) FROM t WHERE 100 / a > 10 AND s IS NOT NULL");
-    assert_eq!(all, rows(&connection, "SELECT count(*) FROM t WHERE a < 10 AND s IS NOT NULL"));
+    let all = sorted_rows(&connection, "SELECT count(*) FROM t WHERE 100 / a > 10 AND s IS NOT NULL");
+    assert_eq!(all, sorted_rows(&connection, "SELECT count(*) FROM t WHERE a < 10 AND s IS NOT NULL"));
     connection.execute("INSERT INTO t (id, a, d, q) VALUES (-1, 0, date '2024-01-01', 'q')").unwrap();
     let error = connection.query("SELECT id FROM t WHERE 100 / a > 10").and_then(|rows| rows.collect_batches());
     assert_eq!(error.unwrap_err().sqlstate(), "22012");
@@ -121,11 +111,26 @@ fn conditions_that_fail_are_asked_about_rows_of_the_table_alone() {
 #[test]
 fn writes_find_their_rows_by_conditions_of_scans() {
     let connection = table();
-    let count = |sql: &str| rows(&connection, sql);
+    let count = |sql: &str| sorted_rows(&connection, sql);
     let before = count("SELECT count(*) FROM t WHERE u LIKE '%77%'");
     assert_ne!(before, ["0"]);
     connection.execute("UPDATE t SET s = 'found' WHERE u LIKE '%77%'").unwrap();
     assert_eq!(count("SELECT count(*) FROM t WHERE s = 'found'"), before);
     connection.execute("DELETE FROM t WHERE u LIKE '%77%' AND s || '' = 'found'").unwrap();
     assert_eq!(count("SELECT count(*) FROM t WHERE s = 'found'"), ["0"]);
+}
+
+/// A scan that finds nothing is canceled while its expressions are evaluated: 400,000 rows of 60 kB each.
+#[test]
+fn scans_that_find_nothing_are_canceled() {
+    let connection = quiet().connect().unwrap();
+    connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, u TEXT)").unwrap();
+    connection.execute("INSERT INTO t SELECT i, 'text ' || i FROM generate_series(1, 400000) g(i)").unwrap();
+    let sql = "SELECT id FROM t WHERE length(repeat(u, 6000)) < 0";
+    assert!(sorted_rows(&connection, &format!("EXPLAIN {sql}")).join("\n").contains("condition="));
+    connection.execute("SET statement_timeout = '200ms'").unwrap();
+    let began = Instant::now();
+    let error = connection.query(sql).and_then(|rows| rows.collect_batches()).unwrap_err();
+    assert_eq!(error.sqlstate(), "57014");
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
 }

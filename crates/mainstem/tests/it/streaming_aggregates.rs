@@ -1,9 +1,8 @@
 //! GROUP BY on the column that leads a sort key, in one step, answers as any other.
 
 use mainstem::{Connection, Database, OpenOptions};
-use mainstem_storage::transaction::TransactionMode;
 
-use super::support::rows;
+use super::support::{merge, rows};
 
 const ROWS: i64 = 100_000;
 
@@ -15,19 +14,12 @@ fn lines() -> Database {
     connection.execute("CREATE TABLE lines (o BIGINT, n INTEGER, v BIGINT, t TEXT, PRIMARY KEY (o, n))").unwrap();
     let insert = "INSERT INTO lines SELECT v / 7, v % 7, v, 't' || v % 3 FROM";
     connection.execute(&format!("{insert} generate_series(0, {}) AS g(v)", ROWS - 1)).unwrap();
-    merge(&database);
+    merge(&database, "lines");
     connection.execute("DELETE FROM lines WHERE o BETWEEN 700 AND 720 OR n = 6").unwrap();
     connection.execute("UPDATE lines SET v = v + 1 WHERE o % 50 = 3 AND o < 2000").unwrap();
     connection.execute(&format!("{insert} generate_series({ROWS}, {}) AS g(v)", ROWS + 500)).unwrap();
     drop(connection);
     database
-}
-
-fn merge(database: &Database) {
-    let look = database.storage().begin(TransactionMode::default()).unwrap();
-    let id = look.catalog().tables().find(|table| table.name == "lines").unwrap().id;
-    drop(look);
-    database.storage().merge(id).unwrap();
 }
 
 /// Whether EXPLAIN shows an aggregation in one step over ranges of the key.
@@ -87,7 +79,7 @@ fn groups_of_a_sort_key_are_those_of_any_key() {
     let connection = database.connect().unwrap();
     check(&connection, 2, "with a delta");
     check(&connection, 5, "with a delta and five threads");
-    merge(&database);
+    merge(&database, "lines");
     check(&connection, 2, "merged");
     connection.execute("BEGIN").unwrap();
     connection.execute("INSERT INTO lines VALUES (5, 100, 1, 'own')").unwrap();

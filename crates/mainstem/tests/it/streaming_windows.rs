@@ -1,9 +1,8 @@
 //! Windows over groups of the column that leads a sort key need no sort, and answer as any others.
 
 use mainstem::{Connection, Database, OpenOptions};
-use mainstem_storage::transaction::TransactionMode;
 
-use super::support::rows;
+use super::support::{merge, rows};
 
 /// Groups of seven rows each, in segments; some rows deleted, some new or changed in a delta.
 fn lines() -> Database {
@@ -13,19 +12,12 @@ fn lines() -> Database {
     connection.execute("CREATE TABLE lines (o BIGINT, n INTEGER, v BIGINT, PRIMARY KEY (o, n))").unwrap();
     let insert = "INSERT INTO lines SELECT v / 7, v % 7, v FROM";
     connection.execute(&format!("{insert} generate_series(0, 99999) AS g(v)")).unwrap();
-    merge(&database);
+    merge(&database, "lines");
     connection.execute("DELETE FROM lines WHERE o BETWEEN 700 AND 720 OR n = 6").unwrap();
     connection.execute("UPDATE lines SET v = v + 1 WHERE o % 50 = 3 AND n % 2 = 1 AND o < 2000").unwrap();
     connection.execute(&format!("{insert} generate_series(100000, 100500) AS g(v)")).unwrap();
     drop(connection);
     database
-}
-
-fn merge(database: &Database) {
-    let look = database.storage().begin(TransactionMode::default()).unwrap();
-    let id = look.catalog().tables().find(|table| table.name == "lines").unwrap().id;
-    drop(look);
-    database.storage().merge(id).unwrap();
 }
 
 /// Whether EXPLAIN shows a scan in ranges of the key below windows, and no sort.
@@ -68,7 +60,7 @@ fn windows_over_groups_of_a_sort_key_are_those_of_any_key() {
     let database = lines();
     let connection = database.connect().unwrap();
     check(&connection, "with a delta");
-    merge(&database);
+    merge(&database, "lines");
     check(&connection, "merged");
 }
 

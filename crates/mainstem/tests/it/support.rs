@@ -2,6 +2,9 @@
 
 use mainstem::arrow::util::display::{ArrayFormatter, FormatOptions};
 use mainstem::{Connection, Database, OpenOptions};
+use mainstem_storage::transaction::TransactionMode;
+
+use super::printing::printed;
 
 /// A database in memory that moves no rows by itself.
 pub fn quiet() -> Database {
@@ -11,6 +14,23 @@ pub fn quiet() -> Database {
 /// The rows of a query as text, values joined by `|`.
 pub fn rows(connection: &Connection, sql: &str) -> Vec<String> {
     try_rows(connection, sql).unwrap_or_else(|e| panic!("{sql}: {e:?}"))
+}
+
+/// The rows of a query as text, sorted; a REAL and a timestamp as PostgreSQL writes them.
+pub fn sorted_rows(connection: &Connection, sql: &str) -> Vec<String> {
+    let batches = connection.query(sql).and_then(|rows| rows.collect_batches());
+    let batches = batches.unwrap_or_else(|e| panic!("{sql}: {e:?}"));
+    let mut rows: Vec<String> = batches.iter().flat_map(printed).map(|row| row.join("|")).collect();
+    rows.sort();
+    rows
+}
+
+/// Moves all rows of `table` into one run.
+pub fn merge(database: &Database, table: &str) {
+    let look = database.storage().begin(TransactionMode::default()).unwrap();
+    let id = look.catalog().tables().find(|t| t.name == table).unwrap().id;
+    drop(look);
+    database.storage().merge(id).unwrap();
 }
 
 /// As [`rows`], or the SQLSTATE and message of the error.

@@ -14,7 +14,7 @@ use arrow::buffer::NullBuffer;
 use datafusion_common::Result;
 use datafusion_expr::{EmitTo, GroupsAccumulator};
 
-use super::sum::{Finish, Numbers, STATE, numbers, overflow, states, wide};
+use super::totals::{Finish, Numbers, STATE, numbers, overflow, states, wide};
 
 /// Groups that are few.
 const FEW: usize = 64;
@@ -179,11 +179,12 @@ mod tests {
     use arrow::array::AsArray;
     use arrow::datatypes::{DataType, Decimal128Type};
 
+    use super::super::totals::Kind;
     use super::*;
 
     /// Sums and counts of `values` by `groups`, of `all` groups.
     fn totals(values: &[i128], groups: &[usize], all: usize) -> Vec<(i128, i64)> {
-        let finish = Finish::of_sums(&DataType::Decimal128(38, 2)).unwrap();
+        let finish = Finish::of(Kind::Sum, &DataType::Decimal128(38, 2)).unwrap();
         let mut totals = GroupedTotals::new(finish);
         let array: ArrayRef =
             Arc::new(Decimal128Array::from(values.to_vec()).with_data_type(DataType::Decimal128(38, 2)));

@@ -4,6 +4,7 @@ mod grouped_totals;
 mod ordered_set;
 mod sliding;
 mod sum;
+mod totals;
 
 pub use ordered_set::ordered_sets;
 pub(crate) use sliding::no_partial_aggregation;

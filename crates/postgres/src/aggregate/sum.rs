@@ -10,12 +10,9 @@ use std::collections::HashSet;
 use std::mem::size_of;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, Decimal128Array, Int64Array, PrimitiveArray};
-use arrow::datatypes::{
-    DECIMAL128_MAX_PRECISION, DataType, Decimal128Type, Field, FieldRef, Int16Type, Int32Type, Int64Type,
-};
-use arrow::error::ArrowError;
-use datafusion_common::{DataFusionError, Result, ScalarValue};
+use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray};
+use arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion_common::{Result, ScalarValue};
 use datafusion_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion_expr::type_coercion::functions::fields_with_udf;
 use datafusion_expr::utils::{AggregateOrderSensitivity, format_state_name};
@@ -29,13 +26,8 @@ use mainstem_storage::Error;
 
 use super::grouped_totals::GroupedTotals;
 use super::sliding::FloatTotal;
+use super::totals::{Finish, Kind, Numbers, STATE, is_ours, mismatch, numbers, overflow, states, wide};
 use crate::error::external;
-use crate::operator::{digits_of, fitting, rounded, scale_of};
-
-/// Decimal type of the state, whatever the scale of the values.
-pub(super) const STATE: DataType = DataType::Decimal128(38, 0);
-/// Digits that a sum of decimals has more than they.
-const SUM_DIGITS: u8 = 10;
 
 /// The `sum` to register in place of DataFusion's.
 pub fn checked_sum() -> AggregateUDF {
@@ -54,105 +46,12 @@ pub fn has_exact_state(state: &[FieldRef]) -> bool {
     matches!(state, [sum, count] if *sum.data_type() == STATE && *count.data_type() == DataType::Int64)
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Kind {
-    Sum,
-    Average,
-}
-
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Total {
     kind: Kind,
     /// For types that are not ours.
     other: Arc<AggregateUDF>,
     signature: Signature,
-}
-
-pub(super) fn overflow() -> DataFusionError {
-    out_of_range("a total has more than 38 digits")
-}
-
-fn out_of_range(message: &str) -> DataFusionError {
-    DataFusionError::ArrowError(Box::new(ArrowError::ArithmeticOverflow(message.into())), None)
-}
-
-fn in_arrow(error: ArrowError) -> DataFusionError {
-    DataFusionError::ArrowError(Box::new(error), None)
-}
-
-fn mismatch() -> DataFusionError {
-    DataFusionError::Internal("a total of integers or decimals got another type".into())
-}
-
-/// Whether we add values of this type ourselves.
-fn is_ours(data_type: &DataType) -> bool {
-    match data_type {
-        DataType::Int16 | DataType::Int32 | DataType::Int64 => true,
-        DataType::Decimal128(_, scale) => *scale >= 0,
-        _ => false,
-    }
-}
-
-/// What becomes of a sum and a count.
-#[derive(Clone, Debug)]
-pub(super) struct Finish {
-    kind: Kind,
-    /// Digits behind the point of the values.
-    scale: i8,
-    returns: DataType,
-}
-
-impl Finish {
-    /// That of sums of `values`.
-    #[cfg(test)]
-    pub(super) fn of_sums(values: &DataType) -> Option<Self> {
-        Self::of(Kind::Sum, values)
-    }
-
-    /// None for types that are not ours.
-    fn of(kind: Kind, values: &DataType) -> Option<Self> {
-        if !is_ours(values) {
-            return None;
-        }
-        let (digits, scale) = digits_of(values)?;
-        let returns = match (kind, values) {
-            (Kind::Sum, DataType::Decimal128(..)) => {
-                DataType::Decimal128(digits.saturating_add(SUM_DIGITS).min(DECIMAL128_MAX_PRECISION), scale)
-            }
-            (Kind::Sum, _) => DataType::Int64,
-            (Kind::Average, _) => {
-                DataType::Decimal128(DECIMAL128_MAX_PRECISION, scale_of(i16::from(digits) - i16::from(scale), scale))
-            }
-        };
-        Some(Self { kind, scale, returns })
-    }
-
-    fn number(&self, sum: i128, count: i64) -> Result<i128> {
-        match (self.kind, &self.returns) {
-            (Kind::Average, DataType::Decimal128(_, scale)) => {
-                rounded(sum, i32::from(*scale) - i32::from(self.scale), count.into()).map_err(in_arrow)
-            }
-            (_, DataType::Decimal128(..)) => fitting(sum).map_err(in_arrow),
-            _ => i64::try_from(sum).map(i128::from).map_err(|_| out_of_range("sum is out of range for type bigint")),
-        }
-    }
-
-    fn scalar(&self, sum: i128, count: i64) -> Result<ScalarValue> {
-        let number = if count == 0 { None } else { Some(self.number(sum, count)?) };
-        Ok(match self.returns {
-            DataType::Decimal128(digits, scale) => ScalarValue::Decimal128(number, digits, scale),
-            _ => ScalarValue::Int64(number.and_then(|n| i64::try_from(n).ok())),
-        })
-    }
-
-    pub(super) fn array(&self, totals: impl Iterator<Item = (i128, i64)>) -> Result<ArrayRef> {
-        let numbers = totals.map(|(sum, count)| if count == 0 { Ok(None) } else { self.number(sum, count).map(Some) });
-        let numbers = numbers.collect::<Result<Decimal128Array>>()?;
-        Ok(match &self.returns {
-            DataType::Decimal128(..) => Arc::new(numbers.with_data_type(self.returns.clone())),
-            _ => Arc::new(numbers.unary_opt::<_, Int64Type>(|n| i64::try_from(n).ok())),
-        })
-    }
 }
 
 impl Total {
@@ -257,35 +156,6 @@ impl AggregateUDFImpl for Total {
     }
 }
 
-/// The values to be added.
-pub(super) enum Numbers<'a> {
-    Short(&'a PrimitiveArray<Int16Type>),
-    Middle(&'a PrimitiveArray<Int32Type>),
-    Long(&'a PrimitiveArray<Int64Type>),
-    Decimal(&'a Decimal128Array),
-}
-
-pub(super) fn numbers(values: &[ArrayRef]) -> Result<Numbers<'_>> {
-    let values = values.first().ok_or_else(mismatch)?;
-    match values.data_type() {
-        DataType::Int16 => values.as_primitive_opt().map(Numbers::Short),
-        DataType::Int32 => values.as_primitive_opt().map(Numbers::Middle),
-        DataType::Int64 => values.as_primitive_opt().map(Numbers::Long),
-        _ => values.as_primitive_opt().map(Numbers::Decimal),
-    }
-    .ok_or_else(mismatch)
-}
-
-/// The values in 128 bits.
-pub(super) fn wide(values: &[ArrayRef]) -> Result<Decimal128Array> {
-    Ok(match numbers(values)? {
-        Numbers::Short(values) => values.unary(i128::from),
-        Numbers::Middle(values) => values.unary(i128::from),
-        Numbers::Long(values) => values.unary(i128::from),
-        Numbers::Decimal(values) => values.clone(),
-    })
-}
-
 /// Sum and count of the values that are not NULL.
 fn total(values: &[ArrayRef]) -> Result<(i128, i64)> {
     fn of<T: ArrowPrimitiveType>(
@@ -307,17 +177,6 @@ fn total(values: &[ArrayRef]) -> Result<(i128, i64)> {
         Numbers::Middle(values) => of(values, |run| Some(sum_i32(run))),
         Numbers::Long(values) => of(values, |run| Some(sum_i64(run))),
         Numbers::Decimal(values) => of(values, |run| run.iter().try_fold(0_i128, |sum, v| sum.checked_add(*v))),
-    }
-}
-
-/// Sums and counts of partial results.
-pub(super) fn states(values: &[ArrayRef]) -> Result<(&Decimal128Array, &Int64Array)> {
-    match values {
-        [sums, counts] => Ok((
-            sums.as_primitive_opt::<Decimal128Type>().ok_or_else(mismatch)?,
-            counts.as_primitive_opt::<Int64Type>().ok_or_else(mismatch)?,
-        )),
-        _ => Err(mismatch()),
     }
 }
 

@@ -56,13 +56,17 @@ impl StoreRows {
     /// The next batch; of a scan that finds few rows in a place, those of several places together.
     fn next_filled(&mut self) -> Option<Result<RecordBatch>> {
         let first = match self.next()? {
-            Ok(batch) if matches!(self, Self::AsTheyCome(_)) && batch.num_rows() < ROWS_OF_BATCH_MIN => batch,
+            Ok(batch) if matches!(self, Self::AsTheyCome(_)) && (1..ROWS_OF_BATCH_MIN).contains(&batch.num_rows()) => {
+                batch
+            }
             other => return Some(other),
         };
         let (schema, mut rows) = (first.schema(), first.num_rows());
         let mut batches = vec![first];
         while rows < ROWS_OF_BATCH_MIN && batches.len() < BATCHES_TOGETHER_MAX {
             match self.next() {
+                // Many rows were looked at in vain: whoever cancels is to have a turn.
+                Some(Ok(batch)) if batch.num_rows() == 0 => break,
                 Some(Ok(batch)) => {
                     rows += batch.num_rows();
                     batches.push(batch);
