@@ -31,6 +31,9 @@ const BATCHES_AHEAD: usize = 4;
 const ROWS_AHEAD: usize = 16_384;
 /// Stack of a query thread: deep expressions are walked by recursion. Only touched pages cost memory.
 const STACK_BYTES: usize = 32 << 20;
+/// Steps of a thread after which it looks at timers: where all threads are busy nobody else sees that a statement has
+/// run too long, and a step may evaluate expressions for thousands of rows.
+const STEPS_BETWEEN_TIMERS: u32 = 4;
 
 /// The query threads of a database.
 #[derive(Debug)]
@@ -46,6 +49,7 @@ impl Runtime {
             .worker_threads(threads)
             .thread_name("mainstem-query")
             .thread_stack_size(STACK_BYTES)
+            .event_interval(STEPS_BETWEEN_TIMERS)
             .enable_all()
             .build()
             .map_err(|e| Error::io("start", "query threads", e))?;
