@@ -142,15 +142,14 @@ fn spilled(error: &io::Error) -> Error {
 
 /// An error of a file of a query: what it spills, where it is not said otherwise.
 fn of_file(error: &io::Error) -> Error {
-    let folder = std::env::temp_dir();
     if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) {
-        return resources::disk_full(&folder, error);
+        return resources::disk_full(error);
     }
     let text = error.to_string();
     if let Some(error) = known(Of::Io, &text) {
         return error;
     }
-    let file = format!("a temporary file of a query in {}", folder.display());
+    let file = format!("a temporary file of a query ({})", resources::WHERE_ASIDE);
     Error::io("use", file, io::Error::new(error.kind(), text))
 }
 

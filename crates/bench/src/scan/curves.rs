@@ -5,8 +5,8 @@
 //! take.
 //!
 //! 1. A table of each encoding is loaded here and by DuckDB; columns that have got another one are noted.
-//! 2. `SELECT count(*), sum(c1), ... FROM t WHERE s < bound` is compared at each selectivity. Texts are consumed by
-//!    `max`.
+//! 2. `SELECT count(*) FILTER (WHERE s >= 0), sum(c1), ... FROM t WHERE s < bound` is compared at each selectivity. Texts
+//!    are consumed by `max`. Metadata tells sums and `max` of all rows, but not what a FILTER counts: so rows are read.
 //! 3. Rounds go over all selectivities of a curve, the engines in turn.
 
 use mainstem::Database;
@@ -81,7 +81,7 @@ impl Point {
     fn of(case: &str, kind: &Kind, width: usize, percent: f64) -> Self {
         let consumed: Vec<String> = (1..=width).map(|column| format!("{}(c{column})", kind.aggregate)).collect();
         let bound = (SELECTOR as f64 * percent / 100.0).ceil() as u64;
-        let sql = format!("SELECT count(*), {} FROM t WHERE s < {bound}", consumed.join(", "));
+        let sql = format!("SELECT count(*) FILTER (WHERE s >= 0), {} FROM t WHERE s < {bound}", consumed.join(", "));
         Self { percent, name: format!("{case}, {percent} %"), sql, duel: Duel::default() }
     }
 

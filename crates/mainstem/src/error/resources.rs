@@ -6,7 +6,6 @@
 //! ours is found in it again.
 
 use std::io;
-use std::path::Path;
 
 use datafusion::common::DataFusionError;
 use mainstem_postgres::types::byte_size_text;
@@ -74,12 +73,15 @@ pub(super) fn is_out_of_memory(message: &str) -> bool {
     message.contains(NO_MEMORY)
 }
 
-/// 53100, where the disk has no room for what a query with little memory puts aside in `folder`.
-pub(super) fn disk_full(folder: &Path, error: &io::Error) -> Error {
+/// The folder of what queries put aside: what is known where an error comes from.
+pub(super) const WHERE_ASIDE: &str =
+    "in the database's folder temp; in TMPDIR where the database is in memory or read only";
+
+/// 53100, where the disk has no room for what a query with little memory puts aside.
+pub(super) fn disk_full(error: &io::Error) -> Error {
     let message = format!(
-        "could not write what a query with little memory puts aside in {}: {error}; free disk space there, have TMPDIR \
-         name a folder with more, or raise memory_limit",
-        folder.display()
+        "could not write what a query with little memory puts aside ({WHERE_ASIDE}): {error}; free disk space there, or \
+         raise memory_limit"
     );
     Error::new(ErrorKind::Full, sqlstate::DISK_FULL, message)
 }

@@ -40,3 +40,4 @@ pub(crate) use planner::{KeptPlan, PlannedExpression, Planner, Running};
 pub(crate) use recent_texts::RecentTexts;
 pub(crate) use runtime::{Batches, Cancel, Interrupts, Runtime};
 pub(crate) use settings::{PlanCacheMode, Settings, SettingsState, cores};
+pub(crate) use spilling::unnamed_file;

@@ -26,6 +26,8 @@
 //! | sorts in memory | `sort` | limits where they are, and the order of scans |
 //! | aggregations of more groups than memory holds | `spilling_aggregates` | as above, and the order of aggregations |
 //! | joins that may be larger than memory | `spilling_joins` | limits where they are, and keys that scans are told |
+//! | conditions in scans | `scan_filters` | no rule behind it that knows filters |
+//! | groups by codes and by integers near each other | `code_aggregates` | conditions in scans |
 //! | joins made to be canceled | `cancel` | |
 //!
 //! Rules that a plan gives nothing to do are left out (`triggers`).
@@ -35,6 +37,7 @@ use std::sync::Arc;
 use datafusion::common::Result as DataFusionResult;
 use datafusion::common::config::ConfigOptions;
 use datafusion::config::Dialect;
+use datafusion::execution::disk_manager::DiskManager;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::{FunctionRegistry, SessionState, SessionStateBuilder};
 use datafusion::logical_expr::LogicalPlan;
@@ -58,6 +61,7 @@ use super::metadata_aggregates::MetadataAggregation;
 use super::pg_sleep::pg_sleep;
 use super::scan_filters::ScanFilters;
 use super::sort::RadixSorts;
+use super::spilling::TemporaryFiles;
 use super::spilling_aggregates::SpillingAggregates;
 use super::spilling_joins::SpillingJoins;
 use super::streaming::{RankingWindows, StreamingAggregates, StreamingWindows};
@@ -156,7 +160,10 @@ pub(crate) fn template(storage: &Database, threads: usize) -> Result<SessionStat
     // the first rows of those: windows then lack rows of their frames (`optimize::upstream`).
     config.options_mut().optimizer.enable_topk_repartition = false;
     let pool = Arc::new(QueryPool::new(storage.query_memory()));
-    let environment = RuntimeEnvBuilder::new().with_memory_pool(pool).build_arc().map_err(|e| from_datafusion(&e))?;
+    let spilled =
+        DiskManager::builder().with_temp_file_factory(Arc::new(TemporaryFiles::new(storage.temporary_folder())));
+    let environment = RuntimeEnvBuilder::new().with_memory_pool(pool).with_disk_manager_builder(spilled);
+    let environment = environment.build_arc().map_err(|e| from_datafusion(&e))?;
     let analyzers = shared(BEFORE_TYPE_COERCION).chain(Analyzer::new().rules).chain(shared(BEHIND_TYPE_COERCION));
     let mut state = SessionStateBuilder::new()
         .with_config(config)

@@ -17,10 +17,11 @@ use mainstem_storage::transaction::{StatementWrites, Transaction};
 use mainstem_storage::{Error, ErrorKind, Result};
 
 use super::columns::nullable_schema;
-use super::copy_from::{Condition, Rejected, formed};
+use super::copy_from::{Condition, formed};
 use super::define::all_or_nothing;
 use super::duplicate_lines::{Take, with_lines};
 use super::expressions::{Expressions, Source};
+use super::rejects::Rejected;
 use super::write::{sources_of, table_of};
 use crate::csv::detect::first_line_end;
 use crate::csv::parallel::{self, Begun, FileRows, Rows};

@@ -3,25 +3,23 @@
 use std::fs::File;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch, StringViewArray};
+use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::compute::{filter_record_batch, prep_null_mask_filter};
 use arrow::datatypes::DataType as ArrowType;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::sql::sqlparser::ast::{Expr, Statement as Ast};
 use mainstem_postgres::types::sql_words;
-use mainstem_storage::catalog::{ColumnDefinition, TableDefinition};
 use mainstem_storage::error::sqlstate;
-use mainstem_storage::schema::{DataType, TableSchema};
-use mainstem_storage::transaction::{StatementWrites, Transaction};
-use mainstem_storage::{Error, ErrorKind, Result};
+use mainstem_storage::schema::TableSchema;
+use mainstem_storage::transaction::Transaction;
+use mainstem_storage::{Error, Result};
 
 use super::row_wise::check_projection;
-use crate::csv::Reject;
 use crate::csv::detect::{Sample, detect};
 use crate::error::from_datafusion;
 use crate::exec::{Environment, Notice};
 use crate::provider::{expanded, is_compressed};
-use crate::sql::{CopyFormat, CopyOptions, CopyPlace, CsvOptions, LineEnd, ReadOptions, Rejects, has_query, select_of};
+use crate::sql::{CopyFormat, CopyOptions, CopyPlace, CsvOptions, LineEnd, ReadOptions, has_query, select_of};
 
 /// What was found out about a file.
 #[derive(Debug, Default)]
@@ -146,124 +144,5 @@ impl Condition {
         let is_true = if value.null_count() > 0 { prep_null_mask_filter(value) } else { value.clone() };
         let places = is_true.values().set_indices().collect();
         Ok((filter_record_batch(rows, &is_true)?, Some(places)))
-    }
-}
-
-/// Rows that are left out for their values.
-#[derive(Debug)]
-pub(super) struct Rejected {
-    wanted: Rejects,
-    count: u64,
-    /// Where they are told, and what waits to be written there.
-    table: Option<(Arc<TableSchema>, StatementWrites)>,
-    file: Arc<str>,
-}
-
-/// Names and types of the columns that a table of rejects has.
-const REJECT_COLUMNS: [(&str, DataType); 5] = [
-    ("file", DataType::Text { max_chars: None }),
-    ("line", DataType::BigInt),
-    ("column_name", DataType::Text { max_chars: None }),
-    ("reason", DataType::Text { max_chars: None }),
-    ("text", DataType::Text { max_chars: None }),
-];
-
-impl Rejected {
-    /// None yet, of what is read from `place`. The table of rejects is made if it is not there.
-    ///
-    /// # Errors
-    /// 42P16 for a table with other columns, 42809 for a view; those of making one.
-    pub(super) fn new(
-        env: &Environment<'_>,
-        transaction: &mut Transaction,
-        wanted: &Rejects,
-        place: &CopyPlace,
-    ) -> Result<Self> {
-        let table = match &wanted.table {
-            None => None,
-            Some(name) => {
-                let catalog = transaction.catalog();
-                let table = match env.settings.names().find(&catalog, name) {
-                    Some(_) => env.settings.names().table(&catalog, name)?,
-                    None => {
-                        let columns = REJECT_COLUMNS.map(|(name, of)| ColumnDefinition::new(name, of, true)).to_vec();
-                        let id = transaction.create_table(TableDefinition {
-                            name: env.settings.names().new_relation(&catalog, name)?,
-                            options: env.settings.table_options(None, None)?,
-                            ..TableDefinition::new("", columns)
-                        })?;
-                        let made = transaction.catalog().table(id).cloned();
-                        made.ok_or_else(|| Error::internal("a table that was made is not there"))?
-                    }
-                };
-                let columns = table.columns.iter().map(|column| (column.name.as_str(), column.data_type));
-                if !columns.eq(REJECT_COLUMNS) {
-                    let message = format!(
-                        "table \"{}\" is no table of rejects: those have file TEXT, line BIGINT, column_name TEXT, \
-                         reason TEXT, text TEXT",
-                        table.name
-                    );
-                    return Err(Error::invalid(sqlstate::INVALID_TABLE, message));
-                }
-                Some((table, transaction.statement()))
-            }
-        };
-        let file = match place {
-            CopyPlace::File(path) => path.as_str(),
-            CopyPlace::Client => "STDIN",
-        };
-        Ok(Self { wanted: wanted.clone(), count: 0, table, file: file.into() })
-    }
-
-    /// Whether there may be any.
-    pub(super) fn ignores(&self) -> bool {
-        self.wanted.ignores
-    }
-
-    /// Some more, in the order of the file.
-    ///
-    /// # Errors
-    /// 22P02 when there are too many; those of the table that they are told in.
-    pub(super) fn add(&mut self, rejects: Vec<Reject>) -> Result<()> {
-        if rejects.is_empty() {
-            return Ok(());
-        }
-        self.count += rejects.len() as u64;
-        if let Some(limit) = self.wanted.limit
-            && self.count > limit
-        {
-            let message = format!("skipped more than REJECT_LIMIT ({limit}) rows due to data type incompatibility");
-            let last = rejects.get((rejects.len() as u64 - (self.count - limit)) as usize);
-            let last = last.map_or_else(String::new, |reject| format!("; {}", reject.reason));
-            return Err(Error::new(ErrorKind::Invalid, sqlstate::INVALID_TEXT, message + &last));
-        }
-        let Some((table, writes)) = &mut self.table else { return Ok(()) };
-        let texts = |of: &dyn Fn(&Reject) -> String| -> ArrayRef {
-            Arc::new(StringViewArray::from_iter_values(rejects.iter().map(of)))
-        };
-        let lines = rejects.iter().map(|reject| reject.line as i64);
-        let columns: Vec<ArrayRef> = vec![
-            texts(&|_| self.file.to_string()),
-            Arc::new(Int64Array::from_iter_values(lines)),
-            texts(&|reject| reject.column.clone()),
-            texts(&|reject| reject.reason.clone()),
-            texts(&|reject| reject.text.clone()),
-        ];
-        let rows = RecordBatch::try_new(super::columns::nullable_schema(table), columns)?;
-        writes.insert(table, &rows)
-    }
-
-    /// Writes the rejects, and says how many they were.
-    ///
-    /// # Errors
-    /// Those of the table.
-    pub(super) fn finish(self, transaction: &mut Transaction) -> Result<Option<Notice>> {
-        let Self { wanted, count, table, .. } = self;
-        if let Some((_, writes)) = table {
-            transaction.apply(writes)?;
-        }
-        let rows = if count == 1 { "row was" } else { "rows were" };
-        let message = format!("{count} {rows} skipped due to data type incompatibility");
-        Ok((count > 0 && !wanted.is_silent).then(|| Notice::new("00000", message)))
     }
 }

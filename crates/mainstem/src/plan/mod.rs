@@ -15,6 +15,7 @@ mod aside;
 mod copy;
 mod copy_from;
 mod copy_to;
+mod rejects;
 mod transfer;
 mod define;
 mod parameters;

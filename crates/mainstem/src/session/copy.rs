@@ -6,12 +6,14 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
 
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::{Error, Result};
 
 use super::attempts::Targets;
 use super::{Current, Outcome, Session};
+use crate::exec::unnamed_file;
 use crate::plan;
 use crate::sql::{CopyPlace, CopyStatement, Script, Statement};
 
@@ -56,6 +58,11 @@ impl Session {
         if let CopyPlace::File(path) = &options.place {
             self.settings.check_file_access(path)?;
         }
+        if let CopyStatement::From { read, .. } = &copy
+            && let Some(path) = &read.rejects.file
+        {
+            self.settings.check_file_access(path)?;
+        }
         let rows = match (copy, stream) {
             (CopyStatement::From { table, columns, options, read }, stream) => {
                 let mut pipe = plan::pipe_of(&options);
@@ -65,7 +72,7 @@ impl Session {
                     (None, _) => None,
                 };
                 let runs_once = !matches!(self.current, Current::None);
-                let mut kept = source.map(Kept::new);
+                let mut kept = source.map(|source| Kept::new(source, self.shared.storage.temporary_folder()));
                 let copied = self.write(Targets::one(&table), &mut |env, transaction| {
                     let mut pass;
                     let stream: Option<&mut dyn Read> = match &mut kept {
@@ -96,6 +103,8 @@ impl Session {
 /// A stream, and what was read of it so far.
 struct Kept<'a> {
     source: &'a mut dyn Read,
+    /// Of temporary files.
+    folder: Option<PathBuf>,
     /// Its first bytes.
     memory: Vec<u8>,
     /// Those behind them.
@@ -105,8 +114,8 @@ struct Kept<'a> {
 }
 
 impl<'a> Kept<'a> {
-    fn new(source: &'a mut dyn Read) -> Self {
-        Self { source, memory: Vec::new(), file: None, bytes: 0 }
+    fn new(source: &'a mut dyn Read, folder: Option<&Path>) -> Self {
+        Self { source, folder: folder.map(Path::to_owned), memory: Vec::new(), file: None, bytes: 0 }
     }
 
     /// Reads the stream from its start; may be called again.
@@ -134,7 +143,7 @@ impl<'a> Kept<'a> {
             return Ok(());
         }
         if self.file.is_none() {
-            self.file = Some(tempfile::tempfile()?);
+            self.file = Some(unnamed_file(self.folder.as_deref())?);
         }
         if let Some(file) = &mut self.file {
             file.seek(SeekFrom::End(0))?;
@@ -175,7 +184,7 @@ mod tests {
         // Not a multiple of anything, and three quarters of it behind the bound.
         let bytes: Vec<u8> = (0..4 * KEPT_BYTES_MAX + 12_345).map(|n| (n % 251) as u8).collect();
         let mut source = bytes.as_slice();
-        let mut kept = Kept::new(&mut source);
+        let mut kept = Kept::new(&mut source, None);
         let mut part = vec![0; KEPT_BYTES_MAX * 2 + 777];
         kept.next_pass().read_exact(&mut part).unwrap();
         assert!(part == bytes[..part.len()]);

@@ -518,6 +518,18 @@ fn copy_leaves_wrong_values_out() {
     let sql = "COPY t FROM STDIN (ON_ERROR ignore, REJECTS_TABLE wrong, LOG_VERBOSITY silent)";
     assert_eq!(files.connection.copy_in(sql, &data[..]).unwrap(), 1);
     assert_eq!(files.rows("SELECT file, line, text FROM wrong WHERE text = 'q'"), ["STDIN|2|q"]);
+    assert_eq!(
+        files.notices(&format!("{ignoring}, REJECTS_FILE '$/wrong.csv')")),
+        ["3 rows were skipped due to data type incompatibility"]
+    );
+    assert_eq!(
+        files.rows("SELECT line, column_name, text FROM '$/wrong.csv' WHERE file LIKE '%f.csv' ORDER BY line"),
+        ["2|k|x", "3|d|2024-02-30", "5|k|y"]
+    );
+    // A statement that fails leaves the file as it was.
+    assert_eq!(files.code(&format!("{ignoring}, REJECT_LIMIT 1, REJECTS_FILE '$/wrong.csv')")), "22P02");
+    assert_eq!(files.rows("SELECT count(*) FROM '$/wrong.csv'"), ["3"]);
+    assert_eq!(files.code(&format!("{ignoring}, REJECTS_FILE '$/no/such/folder.csv')")), "58P01");
     // What is no matter of one value is an error.
     for (bytes, state) in [("1,2024-01-01\n", "22P04"), (",2024-01-01,a\n", "23502"), ("1,2024-01-01,abcd\n", "22001")]
     {
@@ -531,6 +543,7 @@ fn copy_leaves_wrong_values_out() {
         ("ON_ERROR stop, REJECT_LIMIT 3", "22023"),
         ("ON_ERROR ignore, REJECT_LIMIT 0", "22023"),
         ("ON_ERROR ignore, REJECTS_TABLE t", "42P16"),
+        ("REJECTS_FILE 'x.csv'", "22023"),
         ("ON_ERROR maybe", "22023"),
         ("LOG_VERBOSITY verbose", "0A000"),
         ("FORMAT parquet, ON_ERROR ignore", "22023"),

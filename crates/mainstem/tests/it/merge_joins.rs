@@ -157,3 +157,29 @@ fn large_tables_merge_unless_keys_are_few() {
         assert_eq!(answer(&connection, default, sql), answer(&connection, u32::MAX, sql), "{sql}");
     }
 }
+
+/// A condition is asked about pairs whose keys are equal, all of them, as a hash join does.
+#[test]
+fn conditions_that_may_fail_are_asked_about_equal_keys() {
+    let database = Database::in_memory_with(OpenOptions::new().background(false)).unwrap();
+    let connection = database.connect().unwrap();
+    for (name, y) in [("a", "n + 4"), ("b", "n + 3")] {
+        connection
+            .execute(&format!(
+                "CREATE TABLE {name} (k INTEGER, n BIGINT, x INTEGER, y INTEGER, PRIMARY KEY (k, n)); \
+                 INSERT INTO {name} SELECT g / 4, g % 4, g % 4, {} FROM generate_series(0, 399) t(g)",
+                y.replace('n', "g % 4")
+            ))
+            .unwrap();
+        merge(&database, name);
+    }
+    for sql in [
+        "SELECT count(*) FROM a JOIN b ON a.k = b.k AND a.x = b.x AND 100 / (a.y - b.y) > 0",
+        "SELECT count(*) FROM a WHERE EXISTS (SELECT 1 FROM b WHERE a.k = b.k AND a.x = b.x AND 100 / (a.y - b.y) > 0)",
+        "SELECT count(*) FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE a.k = b.k AND a.x = b.x AND 100 / (a.y - b.y) < 0)",
+    ] {
+        assert!(merges(&connection, 1, sql), "{sql}");
+        assert_eq!(answer(&connection, 1, sql), ["400"], "{sql}");
+        assert_eq!(answer(&connection, u32::MAX, sql), ["400"], "{sql}");
+    }
+}

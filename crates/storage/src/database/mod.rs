@@ -2,7 +2,7 @@
 //!
 //! Comes in: a directory or a disk. Goes out: transactions, and what is where. It does not own: SQL, sessions.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,6 +36,8 @@ struct Inner {
     /// Closed with the database; `None` in memory.
     disk: Option<Arc<GuardedDisk>>,
     lock: parking_lot::Mutex<Option<DiskLock>>,
+    /// Of the database; `None` where it is in memory, or may not be written to.
+    temporary_folder: Option<PathBuf>,
 }
 
 /// A container, for `mainstem.containers`.
@@ -93,7 +95,13 @@ impl Database {
         let lock = disk.lock(!options.read_only)?;
         let disk = GuardedDisk::new(disk);
         let engine = recover::open(disk.clone(), options)?;
-        let database = Self::start(engine, Some((disk, lock)));
+        // What cannot be removed there takes room, and is in nobody's way.
+        let temporary_folder = if engine.options.read_only { Ok(None) } else { disk.temporary_folder() };
+        let temporary_folder = temporary_folder.unwrap_or_else(|e| {
+            tracing::warn!("queries put aside what they have no memory for in the system's folder: {e}");
+            None
+        });
+        let database = Self::start(engine, Some((disk, lock)), temporary_folder);
         database.drop_small_log_files();
         Ok(database)
     }
@@ -117,13 +125,24 @@ impl Database {
     pub fn in_memory(options: OpenOptions) -> Result<Self> {
         let disk: Arc<dyn Disk> = Arc::new(MemDisk::new());
         disk.create_dir(recover::DATA_DIR)?;
-        Ok(Self::start(recover::in_memory(disk, options), None))
+        Ok(Self::start(recover::in_memory(disk, options), None, None))
     }
 
-    fn start(engine: Arc<Engine>, directory: Option<(Arc<GuardedDisk>, DiskLock)>) -> Self {
+    fn start(
+        engine: Arc<Engine>,
+        directory: Option<(Arc<GuardedDisk>, DiskLock)>,
+        temporary_folder: Option<PathBuf>,
+    ) -> Self {
         let background = Background::start(&engine);
         let (disk, lock) = directory.unzip();
-        Self(Arc::new(Inner { engine, background, disk, lock: parking_lot::Mutex::new(lock) }))
+        Self(Arc::new(Inner { engine, background, disk, lock: parking_lot::Mutex::new(lock), temporary_folder }))
+    }
+
+    /// Where queries put aside what they have no memory for; it need not be there yet. `None` in memory and where
+    /// nothing may be written: then the system's folder for temporary files serves.
+    #[must_use]
+    pub fn temporary_folder(&self) -> Option<&Path> {
+        self.0.temporary_folder.as_deref()
     }
 
     /// Where work for users is noted, which background merges yield to.

@@ -7,6 +7,7 @@
 //!
 //! It does not own: names, which are as durable as ever.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow_buffer::Buffer;
@@ -122,6 +123,10 @@ impl Disk for DeferredDisk {
 
     fn exists(&self, path: &str) -> Result<bool> {
         self.disk.exists(path)
+    }
+
+    fn temporary_folder(&self) -> Result<Option<PathBuf>> {
+        self.disk.temporary_folder()
     }
 
     fn lock(&self, exclusive: bool) -> Result<DiskLock> {

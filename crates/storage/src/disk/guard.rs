@@ -5,6 +5,7 @@
 //! numbers the next process uses again. So every change passes a gate; closing waits for changes under way, and refuses
 //! later ones.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow_buffer::Buffer;
@@ -100,6 +101,10 @@ impl Disk for GuardedDisk {
 
     fn exists(&self, path: &str) -> Result<bool> {
         self.disk.exists(path)
+    }
+
+    fn temporary_folder(&self) -> Result<Option<PathBuf>> {
+        self.gate.pass(|| self.disk.temporary_folder())
     }
 
     fn lock(&self, exclusive: bool) -> Result<DiskLock> {

@@ -5,6 +5,7 @@
 //! frame of the files that records name ([`AsideFile`]).
 
 use std::fmt::Debug;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow_buffer::Buffer;
@@ -30,6 +31,9 @@ pub(crate) use real::syncs_together;
 
 /// The folder of segments and files aside.
 pub const DATA_DIR: &str = "data";
+
+/// The folder of what queries put aside. It is made when they do, and goes when the database is opened the next time.
+pub const TEMPORARY_DIR: &str = "temp";
 
 /// A place for files: a directory, memory, or a simulated disk that can fail.
 pub trait Disk: Send + Sync + Debug {
@@ -102,6 +106,15 @@ pub trait Disk: Send + Sync + Debug {
     /// # Errors
     /// Io.
     fn exists(&self, path: &str) -> Result<bool>;
+    /// The folder of the operating system for what queries put aside, without what an earlier process left there; `None`
+    /// where files do not stand in one. To be called by a process that has the database alone. The folder need not be
+    /// there, and is this database's alone, also where the one above is a link that others have, too.
+    ///
+    /// # Errors
+    /// Io.
+    fn temporary_folder(&self) -> Result<Option<PathBuf>> {
+        Ok(None)
+    }
     /// Takes the database directory for this process: alone, or shared with other readers. Held until the guard drops.
     ///
     /// # Errors

@@ -20,9 +20,10 @@ use parking_lot::Mutex;
 use rustix::buffer::spare_capacity;
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::{Errno, pread};
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::lock::{LOCK_FILE, lock_directory};
-use super::{Disk, DiskFile, DiskLock};
+use super::{Disk, DiskFile, DiskLock, TEMPORARY_DIR};
 use crate::error::{Error, Result, sqlstate};
 
 /// The files below one directory.
@@ -99,8 +100,10 @@ impl RealDisk {
 
     /// Whether the folders of this directory are of the file system `number`, and not links to, or mounts of, others.
     fn is_all_of(&self, number: u64) -> bool {
-        let folders =
-            fs::read_dir(&self.dir).map(|entries| entries.filter_map(|entry| fs::metadata(entry.ok()?.path()).ok()));
+        let folders = fs::read_dir(&self.dir).map(|entries| {
+            let lasting = entries.filter_map(|entry| entry.ok().filter(|entry| entry.file_name() != TEMPORARY_DIR));
+            lasting.filter_map(|entry| fs::metadata(entry.path()).ok())
+        });
         folders.is_ok_and(|mut folders| folders.all(|found| found.dev() == number))
     }
 
@@ -245,6 +248,17 @@ impl Disk for RealDisk {
     fn exists(&self, path: &str) -> Result<bool> {
         let full = self.path(path)?;
         full.try_exists().map_err(|e| Error::io("look for", full.display(), e))
+    }
+
+    fn temporary_folder(&self) -> Result<Option<PathBuf>> {
+        // What is around it is others': the folder above may be a link to where other databases put aside, too.
+        let own = fs::canonicalize(&self.dir).unwrap_or_else(|_| self.dir.clone());
+        let name = format!("mainstem-{:016x}", xxh3_64(own.as_os_str().as_encoded_bytes()));
+        let folder = self.path(TEMPORARY_DIR)?.join(name);
+        match fs::remove_dir_all(&folder) {
+            Err(e) if e.kind() != Io::NotFound => Err(Error::io("remove folder", folder.display(), e)),
+            _ => Ok(Some(folder)),
+        }
     }
 
     fn lock(&self, exclusive: bool) -> Result<DiskLock> {

@@ -75,11 +75,14 @@ impl PlannedFilter {
         if let Some(known) = remembered(&self.entries.lock()) {
             return Ok(known.map(|selection| (column, selection)));
         }
-        let selection = match segment.entries(column, max.min(segment.rows() as usize / ROWS_PER_ENTRY))? {
+        let worth = segment.rows() as usize / ROWS_PER_ENTRY;
+        let selection = match segment.entries(column, max.min(worth))? {
             Some(entries) => {
                 let wanted = self.answer(entries.len(), vec![entries])?;
                 Some(Arc::new(EntrySelection::of(wanted.len(), |entry| wanted.value(entry))))
             }
+            // Of more rows it may be asked later.
+            None if max < worth => return Ok(None),
             None => None,
         };
         let mut known = self.entries.lock();

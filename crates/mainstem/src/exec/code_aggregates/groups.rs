@@ -19,7 +19,7 @@ use hashbrown::HashMap;
 
 /// Bits of a number that is a place in the table: 512 KiB of them stay in the caches.
 const TABLE_BITS_MAX: u32 = 17;
-/// Bits of a number at most, after which groups have to be taken.
+/// Bits of a number at most, after which groups have to be taken. A batch may bring many more.
 const BITS_MAX: u32 = 48;
 /// Groups at most, after which they have to be taken.
 const GROUPS_MAX: usize = 1 << 17;
@@ -42,6 +42,8 @@ pub(super) struct Groups {
 enum Places {
     Table(Vec<u32>),
     Hashed(HashMap<u64, u32>),
+    /// Of more than 64 bits.
+    Wide(HashMap<u128, u32>),
 }
 
 impl Groups {
@@ -71,6 +73,7 @@ impl Groups {
         let places = match &self.places {
             Places::Table(table) => table.capacity() * size_of::<u32>(),
             Places::Hashed(map) => map.capacity() * size_of::<(u64, u32)>(),
+            Places::Wide(map) => map.capacity() * size_of::<(u128, u32)>(),
         };
         let columns = self.columns.iter().map(|column| column.memory).sum::<usize>();
         places + columns + self.codes.capacity() * size_of::<u32>()
@@ -81,20 +84,43 @@ impl Groups {
         let codes = self.columns.iter_mut().zip(columns).map(|(column, values)| column.codes(values));
         let codes = codes.collect::<Result<Vec<_>>>()?;
         self.widen()?;
-        let mut keys = vec![0u64; columns.first().map_or(0, |column| column.len())];
+        let rows = columns.first().map_or(0, |column| column.len());
+        if matches!(self.places, Places::Wide(_)) {
+            return self.number_wide(&codes, rows);
+        }
+        let mut keys = vec![0u64; rows];
         for (codes, bits) in codes.iter().zip(&self.bits) {
             keys.iter_mut().zip(codes).for_each(|(key, code)| *key = *key << bits | u64::from(*code));
         }
         let mut groups = self.len() as u32;
         let mut numbers = Vec::with_capacity(keys.len());
         for (row, key) in keys.into_iter().enumerate() {
-            let place = self.places.of(key)?;
+            let place = self.places.of(key.into())?;
             if *place == NONE {
                 *place = groups;
                 groups += 1;
                 self.codes.extend(codes.iter().filter_map(|codes| codes.get(row)));
             }
             numbers.push(*place as usize);
+        }
+        Ok(numbers)
+    }
+
+    /// The number of each of `rows` rows' groups, by numbers of more than 64 bits.
+    fn number_wide(&mut self, codes: &[Vec<u32>], rows: usize) -> Result<Vec<usize>> {
+        let mut numbers = Vec::with_capacity(rows);
+        for row in 0..rows {
+            let of_row = codes.iter().filter_map(|codes| codes.get(row).copied());
+            let key = of_row.clone().zip(&self.bits).fold(0, |key, (code, bits)| key << bits | u128::from(code));
+            let next = self.len() as u32;
+            let place = self.places.of(key)?;
+            if *place == NONE {
+                *place = next;
+                numbers.push(next as usize);
+                self.codes.extend(of_row);
+            } else {
+                numbers.push(*place as usize);
+            }
         }
         Ok(numbers)
     }
@@ -108,12 +134,15 @@ impl Groups {
         }
         self.bits = needed;
         let bits = self.bits.iter().sum::<u32>();
-        self.places = match bits {
-            ..=TABLE_BITS_MAX => Places::Table(vec![NONE; 1 << bits]),
-            _ => Places::Hashed(HashMap::with_capacity(2 * self.len())),
+        self.places = if bits <= TABLE_BITS_MAX {
+            Places::Table(vec![NONE; 1 << bits])
+        } else if bits <= u64::BITS {
+            Places::Hashed(HashMap::with_capacity(2 * self.len()))
+        } else {
+            Places::Wide(HashMap::with_capacity(2 * self.len()))
         };
         for (group, codes) in self.codes.chunks(self.columns.len().max(1)).enumerate() {
-            let key = codes.iter().zip(&self.bits).fold(0, |key, (code, bits)| key << bits | u64::from(*code));
+            let key = codes.iter().zip(&self.bits).fold(0, |key, (code, bits)| key << bits | u128::from(*code));
             *self.places.of(key)? = group as u32;
         }
         Ok(())
@@ -137,13 +166,15 @@ impl Groups {
 }
 
 impl Places {
-    fn of(&mut self, key: u64) -> Result<&mut u32> {
+    #[inline]
+    fn of(&mut self, key: u128) -> Result<&mut u32> {
         match self {
             Self::Table(table) => {
                 let place = usize::try_from(key).ok().and_then(|at| table.get_mut(at));
                 place.ok_or_else(|| DataFusionError::Internal(format!("codes {key:b} beyond the table of groups")))
             }
-            Self::Hashed(map) => Ok(map.entry(key).or_insert(NONE)),
+            Self::Hashed(map) => Ok(map.entry(key as u64).or_insert(NONE)),
+            Self::Wide(map) => Ok(map.entry(key).or_insert(NONE)),
         }
     }
 }
@@ -358,6 +389,25 @@ mod tests {
         }
         assert!(matches!(groups.places, Places::Hashed(_)) && !groups.is_full() && groups.memory() > 0);
         assert_eq!(taken(&mut groups), expected);
+    }
+
+    /// One batch may bring dictionaries of many entries for each column: together more than 64 bits.
+    #[test]
+    fn columns_of_many_entries_are_told_apart() {
+        let mut groups = Groups::new(&vec![DataType::Utf8View; 4]).unwrap();
+        let names: Vec<String> = (0..70_000).map(|entry| entry.to_string()).collect();
+        let names: Vec<_> = names.iter().map(|name| Some(name.as_str())).collect();
+        let few = texts(&[Some("a"), Some("b")], &[Some(0), Some(1), Some(0), None]);
+        let before = groups.number(&vec![few.clone(); 4]).unwrap();
+        // Rows that differ in the first column alone, whose bits are the highest.
+        let many = |entries: [u32; 4]| texts(&names, &entries.map(Some));
+        let columns = [many([0, 69_999, 0, 1]), many([5; 4]), many([6; 4]), many([7; 4])];
+        assert_eq!(groups.number(&columns).unwrap(), [3, 4, 3, 5]);
+        assert!(matches!(groups.places, Places::Wide(_)) && groups.is_full() && groups.memory() > 0);
+        assert_eq!(groups.number(&vec![few; 4]).unwrap(), before);
+        let taken = groups.take().unwrap();
+        let first: Vec<_> = taken[0].as_string_view().iter().collect();
+        assert_eq!(first, [Some("a"), Some("b"), None, Some("0"), Some("69999"), Some("1")]);
     }
 
     #[test]

@@ -4,13 +4,15 @@
 //! gives: a row for each group, with its values and the states of the functions. When groups are many, or memory is
 //! short, those that there are go out, and others begin.
 //!
-//! 1. [`Groups`] numbers the groups of a batch's rows.
+//! 1. [`Keys`] number the groups of a batch's rows.
 //! 2. Functions take their arguments with the numbers.
+//!
+//! Where nearly each row is a group of its own, as the first rows tell, states are made of the later ones as they are.
 
 use std::fmt;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, BooleanArray, RecordBatch};
+use arrow::array::{Array, ArrayRef, RecordBatch};
 use arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::cast::as_boolean_array;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -20,12 +22,19 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::{EmitTo, GroupsAccumulator};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::aggregates::group_values::GroupValues;
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::{StreamExt, TryStreamExt, stream};
 
 use super::groups::Groups;
+use super::integers::{IntegerGroups, IntegerRange};
+
+/// Rows after which is known whether groups are nearly as many.
+const PROBED_ROWS: usize = 100_000;
+/// Groups by integers at most, after which they have to be taken.
+const INTEGERS_MAX: usize = 1 << 31;
 
 /// See the module.
 #[derive(Debug)]
@@ -35,13 +44,21 @@ pub(super) struct CodeAggregateExec {
     input: Arc<dyn ExecutionPlan>,
     /// Of the input: those that rows are grouped by.
     columns: Vec<usize>,
+    /// That of the values of the column, if it is one of integers near each other.
+    range: Option<IntegerRange>,
     metrics: ExecutionPlanMetricsSet,
 }
 
 impl CodeAggregateExec {
     /// The operator in the place of `aggregate`, over `input`, which has its rows with texts as dictionaries.
-    pub(super) fn new(aggregate: AggregateExec, input: Arc<dyn ExecutionPlan>, columns: Vec<usize>) -> Self {
-        Self { aggregate, input, columns, metrics: ExecutionPlanMetricsSet::new() }
+    pub(super) fn of_codes(aggregate: AggregateExec, input: Arc<dyn ExecutionPlan>, columns: Vec<usize>) -> Self {
+        Self { aggregate, input, columns, range: None, metrics: ExecutionPlanMetricsSet::new() }
+    }
+
+    /// The operator in the place of `aggregate`, whose groups are integers of `range` in column `at` of its input.
+    pub(super) fn of_integers(aggregate: AggregateExec, at: usize, range: IntegerRange) -> Self {
+        let input = aggregate.input().clone();
+        Self { aggregate, input, columns: vec![at], range: Some(range), metrics: ExecutionPlanMetricsSet::new() }
     }
 }
 
@@ -81,14 +98,15 @@ impl ExecutionPlan for CodeAggregateExec {
     fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
         let input = children.into_iter().next();
         let input = input.ok_or_else(|| DataFusionError::Internal("an aggregation without an input".into()))?;
-        Ok(Arc::new(Self::new(self.aggregate.clone(), input, self.columns.clone())))
+        let (aggregate, columns) = (self.aggregate.clone(), self.columns.clone());
+        Ok(Arc::new(Self { aggregate, input, columns, range: self.range, metrics: ExecutionPlanMetricsSet::new() }))
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let schema = self.schema();
         let types = self.columns.iter().filter_map(|at| self.aggregate.input_schema().fields().get(*at).cloned());
         let types: Vec<DataType> = types.map(|field| field.data_type().clone()).collect();
-        let groups = Groups::new(&types);
+        let keys = Keys::new(&types, self.range);
         let functions =
             self.aggregate.aggr_expr().iter().zip(self.aggregate.filter_expr()).map(|(function, filter)| {
                 let accumulator = function.create_groups_accumulator()?;
@@ -98,10 +116,12 @@ impl ExecutionPlan for CodeAggregateExec {
             input: self.input.execute(partition, context.clone())?,
             schema: schema.clone(),
             columns: self.columns.clone(),
-            groups: groups.ok_or_else(|| DataFusionError::Internal("groups that have no codes".into()))?,
+            keys: keys.ok_or_else(|| DataFusionError::Internal("groups that have no codes".into()))?,
             functions: functions.collect::<Result<_>>()?,
             memory: MemoryConsumer::new("groups by codes").register(context.memory_pool()),
             batch_rows: context.session_config().batch_size(),
+            rows: 0,
+            is_passing: false,
             metrics: BaselineMetrics::new(&self.metrics, partition),
         };
         let batches = stream::try_unfold(Some(state), |state| async move {
@@ -126,12 +146,87 @@ struct Function {
 
 impl Function {
     fn update(&mut self, batch: &RecordBatch, numbers: &[usize], groups: usize) -> Result<()> {
+        let (arguments, filter) = self.evaluate(batch)?;
+        let filter = filter.as_deref().map(as_boolean_array).transpose()?;
+        self.accumulator.update_batch(&arguments, numbers, filter, groups)
+    }
+
+    /// The states of groups that have one row of `batch` each.
+    fn states(&self, batch: &RecordBatch) -> Result<Vec<ArrayRef>> {
+        let (arguments, filter) = self.evaluate(batch)?;
+        self.accumulator.convert_to_state(&arguments, filter.as_deref().map(as_boolean_array).transpose()?)
+    }
+
+    /// Arguments and filter for the rows of `batch`.
+    fn evaluate(&self, batch: &RecordBatch) -> Result<(Vec<ArrayRef>, Option<ArrayRef>)> {
         let rows = batch.num_rows();
         let values = |expr: &Arc<dyn PhysicalExpr>| expr.evaluate(batch)?.into_array(rows);
         let arguments = self.arguments.iter().map(values).collect::<Result<Vec<_>>>()?;
-        let filter = self.filter.as_ref().map(values).transpose()?;
-        let filter: Option<&BooleanArray> = filter.as_ref().map(|filter| as_boolean_array(filter)).transpose()?;
-        self.accumulator.update_batch(&arguments, numbers, filter, groups)
+        Ok((arguments, self.filter.as_ref().map(values).transpose()?))
+    }
+}
+
+/// The groups that there are, by what their rows have in common.
+enum Keys {
+    Codes(Groups),
+    Integers(IntegerGroups),
+}
+
+impl Keys {
+    /// None yet, by columns of `types`, or by integers of `range`; `None` where one of them cannot be.
+    fn new(types: &[DataType], range: Option<IntegerRange>) -> Option<Self> {
+        match range {
+            Some(range) => IntegerGroups::new(types.first()?, range).map(Self::Integers),
+            None => Groups::new(types).map(Self::Codes),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Codes(groups) => groups.len(),
+            Self::Integers(groups) => groups.len(),
+        }
+    }
+
+    /// Whether they have to be taken before more rows come.
+    fn is_full(&self) -> bool {
+        match self {
+            Self::Codes(groups) => groups.is_full(),
+            Self::Integers(groups) => groups.len() > INTEGERS_MAX,
+        }
+    }
+
+    /// Bytes of memory.
+    fn memory(&self) -> usize {
+        match self {
+            Self::Codes(groups) => groups.memory(),
+            Self::Integers(groups) => groups.size(),
+        }
+    }
+
+    /// The number of each row's group, whose values are in `columns`.
+    fn number(&mut self, columns: &[ArrayRef]) -> Result<Vec<usize>> {
+        match self {
+            Self::Codes(groups) => groups.number(columns),
+            Self::Integers(groups) => {
+                let mut numbers = Vec::with_capacity(columns.first().map_or(0, |column| column.len()));
+                groups.intern(columns, &mut numbers)?;
+                Ok(numbers)
+            }
+        }
+    }
+
+    /// The values of all groups; none is left.
+    fn take(&mut self) -> Result<Vec<ArrayRef>> {
+        match self {
+            Self::Codes(groups) => groups.take(),
+            Self::Integers(groups) => groups.emit(EmitTo::All),
+        }
+    }
+
+    /// Whether `rows` rows had so many groups that it is not worth to look for them.
+    fn are_nearly_rows(&self, rows: usize) -> bool {
+        matches!(self, Self::Integers(groups) if rows >= PROBED_ROWS && groups.len() > rows / 5 * 4)
     }
 }
 
@@ -140,10 +235,14 @@ struct Aggregation {
     input: SendableRecordBatchStream,
     schema: SchemaRef,
     columns: Vec<usize>,
-    groups: Groups,
+    keys: Keys,
     functions: Vec<Function>,
     memory: MemoryReservation,
     batch_rows: usize,
+    /// Rows so far.
+    rows: usize,
+    /// Whether states are made of rows as they are.
+    is_passing: bool,
     metrics: BaselineMetrics,
 }
 
@@ -153,34 +252,51 @@ impl Aggregation {
         while let Some(batch) = self.input.next().await {
             let batch = batch?;
             let time = self.metrics.elapsed_compute().clone();
-            let timer = time.timer();
+            let _timer = time.timer();
+            if self.is_passing {
+                return Ok((vec![self.states(&batch)?], false));
+            }
             self.update(&batch)?;
-            timer.done();
-            let memory = self.groups.memory() + self.functions.iter().map(|f| f.accumulator.size()).sum::<usize>();
-            if self.groups.is_full() || self.memory.try_resize(memory).is_err() {
+            let memory = self.keys.memory() + self.functions.iter().map(|f| f.accumulator.size()).sum::<usize>();
+            self.is_passing = self.keys.are_nearly_rows(self.rows);
+            if self.is_passing || self.keys.is_full() || self.memory.try_resize(memory).is_err() {
                 return Ok((self.take()?, false));
             }
         }
         Ok((self.take()?, true))
     }
 
+    fn keys_of(&self, batch: &RecordBatch) -> Vec<ArrayRef> {
+        self.columns.iter().filter_map(|at| batch.columns().get(*at).cloned()).collect()
+    }
+
     fn update(&mut self, batch: &RecordBatch) -> Result<()> {
         if batch.num_rows() == 0 {
             return Ok(());
         }
-        let columns: Vec<ArrayRef> = self.columns.iter().filter_map(|at| batch.columns().get(*at).cloned()).collect();
-        let numbers = self.groups.number(&columns)?;
-        let groups = self.groups.len();
+        self.rows += batch.num_rows();
+        let numbers = self.keys.number(&self.keys_of(batch))?;
+        let groups = self.keys.len();
         self.functions.iter_mut().try_for_each(|function| function.update(batch, &numbers, groups))
+    }
+
+    /// Each row of `batch` as a group.
+    fn states(&self, batch: &RecordBatch) -> Result<RecordBatch> {
+        let mut columns = self.keys_of(batch);
+        for function in &self.functions {
+            columns.extend(function.states(batch)?);
+        }
+        self.metrics.output_rows().add(batch.num_rows());
+        Ok(RecordBatch::try_new(self.schema.clone(), columns)?)
     }
 
     /// All groups, as batches.
     fn take(&mut self) -> Result<Vec<RecordBatch>> {
-        let groups = self.groups.len();
+        let groups = self.keys.len();
         if groups == 0 {
             return Ok(Vec::new());
         }
-        let mut columns = self.groups.take()?;
+        let mut columns = self.keys.take()?;
         for function in &mut self.functions {
             columns.extend(function.accumulator.state(EmitTo::All)?);
         }

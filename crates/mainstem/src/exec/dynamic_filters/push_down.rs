@@ -3,15 +3,22 @@
 //! A filter on a column says that whoever reads the rows drops those with other values, and NULLs. So an operator may
 //! hand it on where dropping the rows of its input that have another value takes away rows of its output that have
 //! another value, and changes no other row. Columns are followed by position.
+//!
+//! Rows that have another value may change, though: where an outer join loses partners, rows come without them; where an
+//! anti join does, rows come that had one; and where rows are left out while groups are collected, groups lack rows.
+//! Whoever drops them does so later, and an expression in between could fail for them. So a filter is handed on there
+//! only if all expressions above have an answer for any value; and to groups, too, if they see it from their first row
+//! on ([`RuntimeFilter::take_whole`]).
 
 use std::sync::Arc;
 
+use arrow::datatypes::Schema;
 use datafusion::common::{JoinType, Result};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr_common::physical_expr::is_volatile;
-use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateInputMode};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::filter::FilterExec;
@@ -24,7 +31,7 @@ use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{ExecutionPlan, replace_children_if_necessary};
 
 use super::key_collector::KeyCollector;
-use crate::provider::{RuntimeFilter, StoreSource};
+use crate::provider::{RuntimeFilter, StoreSource, is_total};
 
 type Plan = Arc<dyn ExecutionPlan>;
 
@@ -33,6 +40,17 @@ type Plan = Arc<dyn ExecutionPlan>;
 /// # Errors
 /// Internal.
 pub(super) fn push_down(plan: &Plan, at: usize, keys: &Arc<RuntimeFilter>, min_rows: u64) -> Result<Option<Plan>> {
+    push_below(plan, at, keys, min_rows, false)
+}
+
+/// As [`push_down`]; `may_fail` says whether an expression above may have no answer for some values.
+fn push_below(
+    plan: &Plan,
+    at: usize,
+    keys: &Arc<RuntimeFilter>,
+    min_rows: u64,
+    may_fail: bool,
+) -> Result<Option<Plan>> {
     if let Some(scan) = plan.downcast_ref::<DataSourceExec>() {
         let source = scan.data_source().downcast_ref::<StoreSource>();
         let filtered = source.and_then(|source| source.with_dynamic_filter(at, keys, min_rows));
@@ -42,12 +60,20 @@ pub(super) fn push_down(plan: &Plan, at: usize, keys: &Arc<RuntimeFilter>, min_r
     if plan.fetch().is_some() {
         return Ok(None);
     }
-    let inputs = inputs_of(plan, at);
+    let mut inputs = inputs_of(plan, at);
+    if may_fail {
+        let is_changed = changes_others(plan);
+        inputs.iter_mut().zip(is_changed).filter(|(_, is_changed)| *is_changed).for_each(|(at, _)| *at = None);
+        if plan.is::<AggregateExec>() && !keys.take_whole() {
+            return Ok(None);
+        }
+    }
+    let may_fail = may_fail || has_failing(plan);
     let mut children: Vec<Plan> = plan.children().into_iter().cloned().collect();
     let mut is_taken = false;
     for (child, at) in children.iter_mut().zip(inputs) {
         let Some(at) = at else { continue };
-        if let Some(filtered) = push_down(child, at, keys, min_rows)? {
+        if let Some(filtered) = push_below(child, at, keys, min_rows, may_fail)? {
             *child = filtered;
             is_taken = true;
         }
@@ -88,6 +114,52 @@ fn inputs_of(plan: &Plan, at: usize) -> Vec<Option<usize>> {
     } else {
         vec![None; plan.children().len()]
     }
+}
+
+/// For each child of `plan` whether dropping some of its rows may change rows of the output in place of dropping them.
+fn changes_others(plan: &Plan) -> Vec<bool> {
+    use JoinType::{Full, Left, LeftAnti, Right, RightAnti};
+    match plan.downcast_ref::<HashJoinExec>().map(|join| *join.join_type()) {
+        Some(Left | LeftAnti) => vec![false, true],
+        Some(Right | RightAnti) => vec![true, false],
+        Some(Full) => vec![true, true],
+        _ => vec![false; plan.children().len()],
+    }
+}
+
+/// Whether `plan` evaluates an expression that may have no answer for some values.
+fn has_failing(plan: &Plan) -> bool {
+    let children = plan.children();
+    let Some(schema) = children.first().map(|child| child.schema()) else { return false };
+    if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
+        fail(projection.expr().iter().map(|item| &item.expr), &schema)
+    } else if let Some(filter) = plan.downcast_ref::<FilterExec>() {
+        fail([filter.predicate()], &schema)
+    } else if let Some(sort) = plan.downcast_ref::<SortExec>() {
+        fail(sort.expr().iter().map(|part| &part.expr), &schema)
+    } else if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
+        let groups = aggregate.group_expr().expr().iter().map(|(expr, _)| expr);
+        let filters = aggregate.filter_expr().iter().flatten();
+        let functions = aggregate.aggr_expr();
+        let never_fail = |function: &str| matches!(function, "count" | "min" | "max");
+        // A second step is given states, whose expressions are those of the first.
+        let arguments: Vec<_> = functions.iter().flat_map(|function| function.expressions()).collect();
+        let is_first = matches!(aggregate.mode().input_mode(), AggregateInputMode::Raw);
+        functions.iter().any(|function| !never_fail(function.fun().name()))
+            || fail(groups.chain(filters).chain(arguments.iter().filter(|_| is_first)), &schema)
+    } else if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
+        let (left, right) = (join.left().schema(), join.right().schema());
+        fail(join.on().iter().map(|(key, _)| key), &left)
+            || fail(join.on().iter().map(|(_, key)| key), &right)
+            || join.filter().is_some_and(|filter| !is_total(filter.expression(), filter.schema()))
+    } else {
+        false
+    }
+}
+
+/// Whether one of `exprs`, over rows of `schema`, may have no answer.
+fn fail<'a>(exprs: impl IntoIterator<Item = &'a Arc<dyn PhysicalExpr>>, schema: &Schema) -> bool {
+    exprs.into_iter().any(|expr| !is_total(expr, schema))
 }
 
 fn index_of(expr: &Arc<dyn PhysicalExpr>) -> Option<usize> {

@@ -7,7 +7,7 @@ use datafusion::common::{JoinSide, NullEquality, Result, internal_err};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_expr::expressions::{BinaryExpr, Column};
+use datafusion::physical_expr::expressions::{BinaryExpr, CaseExpr, Column, lit};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::filter::FilterExec;
@@ -20,7 +20,7 @@ use datafusion::physical_plan::{ExecutionPlan, replace_children_if_necessary};
 
 use super::operator::{MergeJoin, Parts};
 use super::window::{Kind, Terms};
-use crate::provider::StoreSource;
+use crate::provider::{StoreSource, is_total};
 
 type Plan = Arc<dyn ExecutionPlan>;
 type Keys = (Arc<dyn PhysicalExpr>, Arc<dyn PhysicalExpr>);
@@ -232,11 +232,13 @@ fn also_equal(
     let left = column(&left, left_at, JoinSide::Left);
     let right = column(&right, right_at, JoinSide::Right);
     let equal = Arc::new(BinaryExpr::new(left, Operator::Eq, right)) as Arc<dyn PhysicalExpr>;
-    let both = match before {
-        Some(before) => Arc::new(BinaryExpr::new(before, Operator::And, equal)) as Arc<dyn PhysicalExpr>,
+    let schema = Arc::new(Schema::new(fields));
+    let both: Arc<dyn PhysicalExpr> = match before {
+        Some(before) if is_total(&before, &schema) => Arc::new(BinaryExpr::new(equal, Operator::And, before)),
+        // Of pairs whose keys differ nobody may ask it.
+        Some(before) => Arc::new(CaseExpr::try_new(None, vec![(equal, before)], Some(lit(false)))?),
         None => equal,
     };
-    let schema = Arc::new(Schema::new(fields));
     Ok(JoinFilter::new(both, columns, schema))
 }
 

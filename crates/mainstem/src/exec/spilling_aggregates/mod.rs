@@ -6,7 +6,7 @@
 //! operators, they do not, and the query ends (<https://github.com/apache/datafusion/issues/14851>).
 //!
 //! 1. The rule finds aggregations whose groups, as many as rows that are read, would take more than a sixteenth of what
-//!    queries may.
+//!    queries may; and those by an integer whose values lie near each other, which this table finds faster.
 //! 2. [`operator`] has the rows aggregated in a [`table`], which is made of DataFusion's parts. If it fits, its groups
 //!    are the answer.
 //! 3. Otherwise the states of its groups go to files, each by the hash of its keys (`spilling`), and the table begins
@@ -35,6 +35,7 @@ use datafusion::physical_plan::{ExecutionPlan, InputOrderMode};
 use mainstem_postgres::function::Carried;
 
 pub(super) use self::operator::SpillingAggregate;
+use super::code_aggregates::integer_range;
 use super::spilling::{QueryBytes, certain_bytes, most_bytes};
 
 /// The rule; see the module.
@@ -51,12 +52,13 @@ impl PhysicalOptimizerRule for SpillingAggregates {
                 return Ok(Transformed::no(node));
             };
             let most = most_bytes(&**aggregate.input(), &aggregate.schema(), &statistics);
-            if most.is_some_and(|most| most <= certain) {
+            let range = integer_range(aggregate);
+            if range.is_none() && most.is_some_and(|most| most <= certain) {
                 return Ok(Transformed::no(node));
             }
             // Pointers of nodes that are gone may come again.
             statistics.reset_cache();
-            Ok(Transformed::yes(Arc::new(SpillingAggregate::new(aggregate)?)))
+            Ok(Transformed::yes(Arc::new(SpillingAggregate::new(aggregate, range)?)))
         })
         .data()
     }

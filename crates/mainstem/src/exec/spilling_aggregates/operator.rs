@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{Schema, SchemaRef};
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{NullEquality, Result, internal_datafusion_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -22,6 +22,7 @@ use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 
 use super::table::{Table, Takes};
+use crate::exec::code_aggregates::IntegerRange;
 use crate::exec::spilling::{DEPTH_MAX, Partitions, Room};
 
 /// The part of the memory of queries that is left to other operators: one in so many. Sorts above and first steps below
@@ -32,17 +33,19 @@ const LEFT_TO_OTHERS: usize = 2;
 #[derive(Debug)]
 pub(in crate::exec) struct SpillingAggregate {
     aggregate: Arc<AggregateExec>,
+    /// That of the keys, if they are integers near each other.
+    range: Option<IntegerRange>,
     /// Of groups in files: keys, and the states of each aggregate.
     states: SchemaRef,
     metrics: ExecutionPlanMetricsSet,
 }
 
 impl SpillingAggregate {
-    /// One that does what `aggregate` does.
+    /// One that does what `aggregate` does, whose keys may be integers of `range`.
     ///
     /// # Errors
     /// Internal.
-    pub(super) fn new(aggregate: &AggregateExec) -> Result<Self> {
+    pub(super) fn new(aggregate: &AggregateExec, range: Option<IntegerRange>) -> Result<Self> {
         let states = match Takes::of(aggregate) {
             Takes::States => aggregate.input().schema(),
             Takes::Rows => AggregateExec::try_new(
@@ -55,7 +58,7 @@ impl SpillingAggregate {
             )?
             .schema(),
         };
-        Ok(Self { aggregate: Arc::new(aggregate.clone()), states, metrics: ExecutionPlanMetricsSet::new() })
+        Ok(Self { aggregate: Arc::new(aggregate.clone()), range, states, metrics: ExecutionPlanMetricsSet::new() })
     }
 }
 
@@ -93,13 +96,15 @@ impl ExecutionPlan for SpillingAggregate {
     fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
         let aggregate = replace_children_if_necessary(self.aggregate.clone(), children)?;
         let aggregate = aggregate.downcast_ref::<AggregateExec>();
-        Ok(Arc::new(Self::new(aggregate.ok_or_else(|| internal_datafusion_err!("an aggregation became another"))?)?))
+        let aggregate = aggregate.ok_or_else(|| internal_datafusion_err!("an aggregation became another"))?;
+        Ok(Arc::new(Self::new(aggregate, self.range)?))
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let input = self.aggregate.input().execute(partition, context.clone())?;
         let work = Work {
             aggregate: self.aggregate.clone(),
+            range: self.range,
             states: self.states.clone(),
             spilled: SpillMetrics::new(&self.metrics, partition),
             baseline: BaselineMetrics::new(&self.metrics, partition),
@@ -128,6 +133,7 @@ impl ExecutionPlan for SpillingAggregate {
 /// One partition of the aggregation.
 struct Work {
     aggregate: Arc<AggregateExec>,
+    range: Option<IntegerRange>,
     states: SchemaRef,
     spilled: SpillMetrics,
     baseline: BaselineMetrics,
@@ -145,7 +151,7 @@ impl Work {
         async move {
             let schema = input.schema();
             let room = Room::new("aggregation", LEFT_TO_OTHERS, &self.context);
-            let mut table = Table::new(&self.aggregate, &schema, takes)?;
+            let mut table = self.table(&schema, takes)?;
             let mut files = None;
             while let Some(batch) = input.next().await.transpose()? {
                 let _timer = self.baseline.elapsed_compute().timer();
@@ -159,7 +165,7 @@ impl Work {
                     room.insist(table.bytes())?;
                     continue;
                 }
-                let full = std::mem::replace(&mut table, Table::new(&self.aggregate, &schema, takes)?);
+                let full = std::mem::replace(&mut table, self.table(&schema, takes)?);
                 self.write(full, files.get_or_insert_with(|| self.files(depth)))?;
                 room.resize(0);
             }
@@ -181,6 +187,11 @@ impl Work {
             Ok(Box::pin(RecordBatchStreamAdapter::new(schema, groups.try_flatten())) as SendableRecordBatchStream)
         }
         .boxed()
+    }
+
+    /// One without groups, made of what has the columns of `input`.
+    fn table(&self, input: &Schema, takes: Takes) -> Result<Table> {
+        Table::new(&self.aggregate, self.range, input, takes)
     }
 
     /// DataFusion's answer for an input without rows, whose columns are `schema`.

@@ -1,5 +1,5 @@
-//! Groups in memory, made of DataFusion's parts: its map of keys to numbers of groups, and its accumulators of each
-//! aggregate for all groups.
+//! Groups in memory, made of DataFusion's parts: its map of keys to numbers of groups, or a perfect hash of integers in
+//! its place, and its accumulators of each aggregate for all groups.
 //!
 //! Comes in: rows, or states of groups. Goes out: states of all groups, or the values of their aggregates, in the order
 //! in which the groups were first seen.
@@ -17,6 +17,8 @@ use datafusion::physical_plan::aggregates::order::GroupOrdering;
 use datafusion::physical_plan::aggregates::{
     AggregateExec, AggregateInputMode, AggregateMode, PhysicalGroupBy, aggregate_expressions, evaluate_group_by,
 };
+
+use crate::exec::code_aggregates::{IntegerGroups, IntegerRange};
 
 /// What a [`Table`] takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,16 +56,27 @@ struct Aggregate {
 }
 
 impl Table {
-    /// One without groups for `aggregate`, made of what has the columns of `input`.
+    /// One without groups for `aggregate`, made of what has the columns of `input`; its keys may be integers of `range`.
     ///
     /// # Errors
     /// Internal.
-    pub(super) fn new(aggregate: &AggregateExec, input: &Schema, takes: Takes) -> Result<Self> {
+    pub(super) fn new(
+        aggregate: &AggregateExec,
+        range: Option<IntegerRange>,
+        input: &Schema,
+        takes: Takes,
+    ) -> Result<Self> {
         let (group_by, mode) = match takes {
             Takes::Rows => (aggregate.group_expr().clone(), AggregateMode::Single),
             Takes::States => (aggregate.group_expr().as_final(), AggregateMode::Final),
         };
-        let keys = new_group_values(group_by.group_schema(input)?, &GroupOrdering::None)?;
+        let schema = group_by.group_schema(input)?;
+        let integers = range.zip(schema.fields().first());
+        let integers = integers.and_then(|(range, field)| IntegerGroups::new(field.data_type(), range));
+        let keys: Box<dyn GroupValues> = match integers {
+            Some(integers) => Box::new(integers),
+            None => new_group_values(schema, &GroupOrdering::None)?,
+        };
         let arguments = aggregate_expressions(aggregate.aggr_expr(), &mode, group_by.num_group_exprs())?;
         let filters = aggregate.filter_expr().iter().map(|filter| filter.clone().filter(|_| takes == Takes::Rows));
         let aggregates = aggregate.aggr_expr().iter().zip(arguments).zip(filters);

@@ -1,16 +1,16 @@
 //! Expressions that a scan evaluates itself, row filters of the store: what is no predicate of the store's.
 //!
 //! Comes in: the condition of a filter over a scan. Goes out: its conjuncts as filters on columns of the table. All
-//! that may fail are one filter, in their order, which is asked last.
+//! that may fail are one filter, in their order, which is asked last; what guards them is a filter of its own, too.
 
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::{DataType, Schema, SchemaRef};
-use datafusion::common::Result;
 use datafusion::common::cast::as_boolean_array;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::expressions::{
     BinaryExpr, CaseExpr, CastExpr, Column, InListExpr, IsNotNullExpr, IsNullExpr, LikeExpr, Literal, NegativeExpr,
@@ -49,10 +49,14 @@ impl ExpressionFilter {
         if !is_of_row(condition) {
             return Ok(None);
         }
-        let (total, failing): (Vec<_>, Vec<_>) = split_conjunction(condition).into_iter().partition(|expr| {
+        let is_total = |expr: &&Arc<dyn PhysicalExpr>| {
             let is_boolean = expr.data_type(schema).is_ok_and(|data_type| data_type == DataType::Boolean);
             is_boolean && is_total(expr, schema)
-        });
+        };
+        let (mut total, failing): (Vec<_>, Vec<_>) = split_conjunction(condition).into_iter().partition(is_total);
+        // What guards an expression that may fail has to be true, too.
+        let guards = failing.iter().filter_map(|expr| guard(expr)).flat_map(split_conjunction);
+        total.extend(guards.filter(is_total));
         let failing = (!failing.is_empty()).then(|| conjunction(failing.into_iter().cloned()));
         let filters = total.into_iter().cloned().map(|expr| (expr, true));
         let filters = filters.chain(failing.map(|expr| (expr, false)));
@@ -109,6 +113,16 @@ impl RowFilter for ExpressionFilter {
     }
 }
 
+/// The condition that `expr` asks before another one: `CASE WHEN guard THEN other ELSE false END`, as
+/// `optimize::short_circuit` writes AND.
+fn guard(expr: &Arc<dyn PhysicalExpr>) -> Option<&Arc<dyn PhysicalExpr>> {
+    let case = expr.downcast_ref::<CaseExpr>().filter(|case| case.expr().is_none())?;
+    let otherwise = case.else_expr()?.downcast_ref::<Literal>()?;
+    let is_false = *otherwise.value() == ScalarValue::Boolean(Some(false));
+    let [(guard, _)] = case.when_then_expr() else { return None };
+    is_false.then_some(guard)
+}
+
 /// Whether `expr` is made of expressions that a row's values decide: not of subqueries, which somebody else fills in.
 fn is_of_row(expr: &Arc<dyn PhysicalExpr>) -> bool {
     let is_known = expr.is::<Column>()
@@ -127,7 +141,7 @@ fn is_of_row(expr: &Arc<dyn PhysicalExpr>) -> bool {
 }
 
 /// Whether `expr` has an answer for all values: what this does not know is taken to fail.
-fn is_total(expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
+pub(crate) fn is_total(expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
     let is_literal = |expr: &Arc<dyn PhysicalExpr>| expr.is::<Literal>();
     let is_known = if let Some(binary) = expr.downcast_ref::<BinaryExpr>() {
         match binary.op() {
@@ -142,7 +156,7 @@ fn is_total(expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
             | Operator::And
             | Operator::Or => true,
             Operator::RegexMatch | Operator::RegexIMatch | Operator::RegexNotMatch | Operator::RegexNotIMatch => {
-                is_literal(binary.right())
+                is_pattern(binary.right())
             }
             _ => false,
         }
@@ -162,6 +176,13 @@ fn is_total(expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
             || expr.is::<CaseExpr>()
     };
     is_known && expr.children().into_iter().all(|child| is_total(child, schema))
+}
+
+/// Whether `expr` is a regular expression that is one.
+fn is_pattern(expr: &Arc<dyn PhysicalExpr>) -> bool {
+    let literal = expr.downcast_ref::<Literal>();
+    let pattern = literal.and_then(|literal| literal.value().try_as_str());
+    pattern.is_some_and(|pattern| pattern.is_none_or(|pattern| regex::Regex::new(pattern).is_ok()))
 }
 
 /// Whether every value of type `from` is one of type `to`.

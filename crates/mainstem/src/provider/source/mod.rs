@@ -41,13 +41,15 @@ use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSe
 use datafusion::physical_plan::{DisplayFormatType, SortOrderPushdownResult};
 use futures::FutureExt;
 use mainstem_storage::ids::ColumnId;
-use mainstem_storage::predicate::{CompareOp, Predicate};
+use mainstem_storage::predicate::{CompareOp, Predicate, ValueRange};
+use mainstem_storage::row::Value;
 use mainstem_storage::scan::{LiveFilters, OrderedScan, ROW_REF_COLUMN, RowFilter, Scan, ScanCounts, ScanRequest};
 use mainstem_storage::schema::{DataType as ColumnType, TableSchema};
 use mainstem_storage::version::TableView;
 use parking_lot::Mutex;
 
 use self::expression_filter::ExpressionFilter;
+pub(crate) use self::expression_filter::is_total;
 pub(crate) use self::runtime_filter::RuntimeFilter;
 use self::stream::{Origins, StoreRows, StoreStream};
 use super::scan_slot::{ScanInput, ScanSlot};
@@ -198,6 +200,17 @@ impl StoreSource {
     pub(crate) fn has_distinct(&self, at: usize, max: usize) -> bool {
         let column = self.statistics.column_statistics.get(at);
         column.and_then(|column| column.distinct_count.get_value()).is_some_and(|distinct| *distinct <= max)
+    }
+
+    /// Least and greatest value of output column `at`, an integer, in the rows that are merged, and how many rows the table
+    /// has. Others may lie beyond.
+    pub(crate) fn expected_integers(&self, at: usize) -> Option<(i64, i64, u64)> {
+        let Snapshot::Of(view) = &self.snapshot else { return None };
+        let known = view.statistics_of(&[self.column_at(at)?]);
+        match known.columns.first()?.in_runs.as_ref()? {
+            ValueRange { min: Value::Int(min), max: Value::Int(max), .. } => Some((*min, *max, known.rows)),
+            _ => None,
+        }
     }
 
     /// The same, whose output columns `texts` come as Arrow dictionaries; `None` where they cannot.

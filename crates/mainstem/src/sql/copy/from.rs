@@ -1,7 +1,8 @@
 //! What COPY FROM alone is told.
 //!
 //! ```text
-//! option: ON_ERROR stop | ignore, REJECT_LIMIT n, REJECTS_TABLE name, LOG_VERBOSITY default | silent,
+//! option: ON_ERROR stop | ignore, REJECT_LIMIT n, REJECTS_TABLE name, REJECTS_FILE 'path',
+//!         LOG_VERBOSITY default | silent,
 //!         NULL_PADDING [bool], AUTO_DETECT [bool], ENCODING 'UTF8' | 'LATIN1'
 //! COPY table FROM ... [WITH (...)] [WHERE condition]
 //! ```
@@ -37,6 +38,8 @@ pub(crate) struct Rejects {
     pub(crate) limit: Option<u64>,
     /// Where they are told.
     pub(crate) table: Option<TableName>,
+    /// And the file.
+    pub(crate) file: Option<String>,
     /// Whether nothing is said of them.
     pub(crate) is_silent: bool,
 }
@@ -47,6 +50,7 @@ pub(super) struct GivenToRead {
     on_error: Option<bool>,
     limit: Option<u64>,
     table: Option<TableName>,
+    file: Option<String>,
     is_silent: Option<bool>,
     padding: Option<bool>,
     detects: Option<bool>,
@@ -62,6 +66,10 @@ impl GivenToRead {
             "rejects_table" => {
                 let table = parser.parse_object_name(false).map_err(|e| syntax(&e))?;
                 self.table.replace(table_name(&table)?).is_some()
+            }
+            "rejects_file" => {
+                let path = parser.parse_literal_string().map_err(|e| syntax(&e))?;
+                self.file.replace(path).is_some()
             }
             "log_verbosity" => self.is_silent.replace(is_silent(&word_or_text(parser)?)?).is_some(),
             "null_padding" => self.padding.replace(flag(parser, "NULL_PADDING")?).is_some(),
@@ -89,15 +97,20 @@ impl GivenToRead {
         self.detects.unwrap_or_default()
     }
 
+    /// The option that says where rejects are told.
+    fn place(&self) -> Option<&'static str> {
+        self.table.as_ref().map(|_| "REJECTS_TABLE").or(self.file.as_ref().map(|_| "REJECTS_FILE"))
+    }
+
     /// Fails if COPY TO, or a file in `format`, is given one of these.
     ///
     /// # Errors
     /// 22023, 0A000.
     pub(super) fn check(&self, to: bool, format: &str) -> Result<()> {
-        let of_rejects = self.on_error.is_some() || self.limit.is_some() || self.table.is_some();
+        let of_rejects = self.on_error.is_some() || self.limit.is_some() || self.place().is_some();
         let of_files = self.padding.is_some() || self.detects.is_some();
         if to && (of_rejects || of_files || self.is_silent.is_some()) {
-            let message = "ON_ERROR, REJECT_LIMIT, REJECTS_TABLE, LOG_VERBOSITY, NULL_PADDING and AUTO_DETECT are options of COPY FROM";
+            let message = "ON_ERROR, REJECT_LIMIT, REJECTS_TABLE, REJECTS_FILE, LOG_VERBOSITY, NULL_PADDING and AUTO_DETECT are options of COPY FROM";
             return Err(Error::invalid(sqlstate::INVALID_PARAMETER, message));
         }
         if to && self.is_latin1() {
@@ -110,8 +123,9 @@ impl GivenToRead {
             let message = "NULL_PADDING and AUTO_DETECT are options of FORMAT csv";
             return Err(Error::invalid(sqlstate::INVALID_PARAMETER, message));
         }
-        if self.on_error != Some(true) && (self.limit.is_some() || self.table.is_some()) {
-            let what = if self.limit.is_some() { "REJECT_LIMIT" } else { "REJECTS_TABLE" };
+        if self.on_error != Some(true)
+            && let Some(what) = self.limit.map(|_| "REJECT_LIMIT").or(self.place())
+        {
             let message = format!("COPY {what} requires ON_ERROR to be set to IGNORE");
             return Err(Error::invalid(sqlstate::INVALID_PARAMETER, message));
         }
@@ -124,6 +138,7 @@ impl GivenToRead {
             ignores: self.on_error.unwrap_or_default(),
             limit: self.limit,
             table: self.table,
+            file: self.file,
             is_silent: self.is_silent.unwrap_or_default(),
         };
         let hints = self.detects.unwrap_or_default().then_some(hints);
@@ -145,7 +160,9 @@ fn is_silent(text: &str) -> Result<bool> {
     match text.to_ascii_lowercase().as_str() {
         "silent" => Ok(true),
         "default" => Ok(false),
-        "verbose" => Err(Error::unsupported("COPY LOG_VERBOSITY verbose (REJECTS_TABLE has the rows)")),
+        "verbose" => {
+            Err(Error::unsupported("COPY LOG_VERBOSITY verbose (REJECTS_TABLE and REJECTS_FILE have the rows)"))
+        }
         _ => {
             let message = format!("COPY LOG_VERBOSITY is default or silent, not \"{text}\"");
             Err(Error::invalid(sqlstate::INVALID_PARAMETER, message))

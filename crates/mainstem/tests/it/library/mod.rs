@@ -5,3 +5,4 @@ mod memory_limit;
 mod named;
 mod options;
 mod retry;
+mod temporary_files;
