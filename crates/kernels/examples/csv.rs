@@ -57,7 +57,7 @@ fn main() {
     });
     rate("two columns of decimals", &mut || {
         for column in 3..5 {
-            let (mut values, mut nulls) = (Vec::new(), Vec::new());
+            let (mut values, mut nulls) = (Vec::<i64>::new(), Vec::new());
             assert!(decimals(fields(column), quoting, (15, 2), &mut values, &mut nulls));
             black_box(values);
         }

@@ -223,7 +223,7 @@ fn values_of(block: &[u8], ends: &[u32], structure: Structure) -> i64 {
                 is_plain
             }
             4..=7 => {
-                let mut values = Vec::new();
+                let mut values = Vec::<i64>::new();
                 decimals(fields, quoting, (15, 2), &mut values, &mut nulls) && black_box(&values).len() == fields.len()
             }
             10..=12 => {

@@ -32,7 +32,7 @@ mod tests;
 
 pub use datetime::{dates, timestamps};
 pub use fields::{Fields, Quoting, each};
-pub use number::{Whole, decimals, integers};
+pub use number::{DecimalDigits, Whole, decimals, integers};
 pub use text::texts;
 
 /// The bytes that end fields, and those that keep them from ending.

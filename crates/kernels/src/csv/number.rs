@@ -71,16 +71,27 @@ fn integers_by_fours<T: Whole>(
     by_fours(fields, quoting, values, nulls, four, one)
 }
 
+/// The digits of a decimal, in 64 or in 128 bits.
+pub trait DecimalDigits: Copy + Default + From<i64> {
+    /// `digits`, at most 18 of them.
+    fn of_word(digits: u64) -> Self {
+        Self::from(digits as i64)
+    }
+}
+
+impl DecimalDigits for i64 {}
+impl DecimalDigits for i128 {}
+
 /// As [`decimals`], four at once, if `scale` leaves room for a point; `one` reads what is not plain.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi2")]
-fn decimals_by_fours(
+fn decimals_by_fours<D: DecimalDigits>(
     fields: Fields<'_>,
     quoting: Quoting<'_>,
     (scale, whole_max): (usize, usize),
-    values: &mut Vec<i128>,
+    values: &mut Vec<D>,
     nulls: &mut Vec<u32>,
-    one: impl Fn(&[u8], usize, usize) -> Option<i128> + Copy,
+    one: impl Fn(&[u8], usize, usize) -> Option<D> + Copy,
 ) -> bool {
     let (whole, with_point) = (Form::whole(), Form::with_point(scale));
     let power = 10u64.pow(scale as u32);
@@ -96,10 +107,10 @@ fn decimals_by_fours(
             *count = count.wrapping_sub(1);
         }
         if have_point && let Some([a, b, c, d]) = lanes.numbers(with_point, counts) {
-            return Some([a.into(), b.into(), c.into(), d.into()]);
+            return Some([a, b, c, d].map(D::of_word));
         }
         let [a, b, c, d] = if are_whole { lanes.numbers(whole, lanes.lens())? } else { return None };
-        Some([(a * power).into(), (b * power).into(), (c * power).into(), (d * power).into()])
+        Some([a, b, c, d].map(|digits| D::of_word(digits * power)))
     };
     by_fours(fields, quoting, values, nulls, four, one)
 }
@@ -110,11 +121,11 @@ fn decimals_by_fours(
 ///
 /// # Panics
 /// When `scale` exceeds `precision`.
-pub fn decimals(
+pub fn decimals<D: DecimalDigits>(
     fields: Fields<'_>,
     quoting: Quoting<'_>,
     (precision, scale): (u8, u8),
-    values: &mut Vec<i128>,
+    values: &mut Vec<D>,
     nulls: &mut Vec<u32>,
 ) -> bool {
     assert!(scale <= precision, "a scale of {scale} and a precision of {precision}");
@@ -127,7 +138,7 @@ pub fn decimals(
     let short = ShortDecimals::of(scale, whole_max);
     let one = |bytes: &[u8], start: usize, end: usize| {
         if let Some(value) = short.as_ref().and_then(|short| short.parse(bytes, start, end)) {
-            return Some(value.into());
+            return Some(D::from(value));
         }
         let unsigned = |bytes: &[u8], start: usize, end: usize| {
             let text = &bytes[start..end];
@@ -145,7 +156,7 @@ pub fn decimals(
             let (whole, part) = (digits(bytes, start, point)?, digits(bytes, point + 1, end)?);
             Some(whole * powers[scale] + part * powers[scale - fraction])
         };
-        signed(bytes, start, end, unsigned).map(i128::from)
+        signed(bytes, start, end, unsigned).map(D::from)
     };
     #[cfg(target_arch = "x86_64")]
     if (1..=SCALE_MAX).contains(&scale) && crate::dispatch::avx512() {

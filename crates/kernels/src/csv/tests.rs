@@ -210,10 +210,16 @@ fn dates_of(column: &[&str]) -> Option<Vec<i32>> {
 #[test]
 fn decimals_beyond_their_type_are_left_alone() {
     let of = |text: &str, precision, scale| {
-        read(&[text.to_owned()], "", |fields, quoting, values, nulls| {
+        let column = [text.to_owned()];
+        let narrow = read(&column, "", |fields, quoting, values: &mut Vec<i64>, nulls| {
             decimals(fields, quoting, (precision, scale), values, nulls)
-        })
-        .0
+        });
+        let wide = read(&column, "", |fields, quoting, values: &mut Vec<i128>, nulls| {
+            decimals(fields, quoting, (precision, scale), values, nulls)
+        });
+        let narrow = narrow.0.map(|values| values.into_iter().map(i128::from).collect::<Vec<_>>());
+        assert_eq!(narrow, wide.0);
+        narrow
     };
     assert_eq!(of("123.45", 5, 2), Some(vec![12_345]));
     assert_eq!(of("1234.5", 5, 2), None);

@@ -2,15 +2,18 @@
 //! Access String Compression", VLDB 2020): any text is decoded without its neighbours.
 //!
 //! In: a table of at most 255 symbols, and codes. Out: texts, appended to the caller's vector. Code 255 is an escape:
-//! the byte behind it stands for itself. Who finds the symbols and makes codes of texts stands outside.
+//! the byte behind it stands for itself. [`Encoder`] makes codes of texts. Who finds the symbols stands outside.
 //!
 //! Nothing is believed of a table or of codes: a code without a symbol, or an escape without a byte behind it, is told.
 
+mod encoder;
 mod fast;
 pub mod scalar;
 
 #[cfg(test)]
 mod tests;
+
+pub use encoder::Encoder;
 
 /// Most symbols of a table.
 pub const SYMBOLS_MAX: usize = 255;

@@ -97,3 +97,44 @@ proptest! {
         }
     }
 }
+
+/// Texts as [`Encoder`] encodes them, decoded; how many codes there are.
+fn round_trip(symbols: &Symbols, texts: &[&[u8]]) -> usize {
+    let (mut codes, mut lengths) = (b"before".to_vec(), vec![7]);
+    Encoder::new(symbols).encode_all(texts, &mut codes, &mut lengths);
+    assert_eq!((&codes[..6], lengths[0], lengths.len()), (b"before".as_slice(), 7, texts.len() + 1));
+    let lengths: Vec<u32> = lengths[1..].iter().map(|length| *length as u32).collect();
+    let (out, ends) = both(symbols, &codes[6..], &lengths).unwrap();
+    let all: Vec<u8> = [b"before".as_slice()].into_iter().chain(texts.iter().copied()).flatten().copied().collect();
+    assert_eq!(out, all);
+    let mut end = 6;
+    for (text, found) in texts.iter().zip(&ends[1..]) {
+        end += text.len();
+        assert_eq!(*found as usize, end);
+    }
+    codes.len() - 6
+}
+
+#[test]
+fn texts_are_encoded_by_the_longest_symbol() {
+    let symbols = table();
+    assert_eq!(round_trip(&symbols, &[b"the 12345678e", b"", b"abab"]), 3 + 2);
+    // A symbol never takes what is behind the end, zeros least of all.
+    let zeros = Symbols::new([b"a\0".as_slice(), b"a", b"b\0\0\0", b"\0\0"]).unwrap();
+    assert_eq!(round_trip(&zeros, &[b"a", b"a\0", b"b\0\0\0", b"b\0\0", b"b"]), 1 + 1 + 1 + 3 + 2);
+    assert_eq!(round_trip(&Symbols::new([]).unwrap(), &[b"xyz", &[ESCAPE; 9]]), 2 * 12);
+    assert_eq!(round_trip(&symbols, &[]), 0);
+}
+
+proptest! {
+    /// Texts of few letters, so that symbols are met, of any number: more than the lanes take at once, too.
+    #[test]
+    fn encoded_texts_are_decoded(
+        symbols in prop::collection::vec(prop::collection::vec(0u8..4, 1..=8), 0..255),
+        texts in prop::collection::vec(prop::collection::vec(0u8..5, 0..40), 0..600),
+    ) {
+        let symbols = Symbols::new(symbols.iter().map(Vec::as_slice)).unwrap();
+        let texts: Vec<&[u8]> = texts.iter().map(Vec::as_slice).collect();
+        round_trip(&symbols, &texts);
+    }
+}

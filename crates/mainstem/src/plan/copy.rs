@@ -8,6 +8,7 @@ use std::io::{self, Read};
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch};
+use arrow::compute::cast;
 use arrow::datatypes::DataType as ArrowType;
 use mainstem_postgres::cast::{assign, check_assignment};
 use mainstem_storage::error::sqlstate;
@@ -87,7 +88,7 @@ fn copied_from(
     let of = (table.clone(), &*transaction);
     let mut input = CopyIn { of, columns, sources, expressions, condition, rejected, writes, env };
     let read = match (&options.place, &format, client) {
-        (CopyPlace::File(path), CopyFormat::Parquet, _) => input.parquet(ParquetFile::open(path)?.with_offsets()?),
+        (CopyPlace::File(path), CopyFormat::Parquet, _) => input.parquet(ParquetFile::open(path)?.for_load()?),
         (_, format, Some(stream)) => input.lines(stream, format),
         (CopyPlace::File(path), format, None) => input.file(path, format),
         (CopyPlace::Client, _, None) => return Err(no_stream("STDIN", "copy_in")),
@@ -293,7 +294,7 @@ impl CopyIn<'_, '_> {
             .converted_by(Conversion::of_all(&columns).ignoring(self.rejected.ignores()))
             .with_chunks_as(input.head(), segment_rows, chunk_bytes)
             .with_chunk_bytes(self.env.settings.load_chunk_bytes())
-            .with_offsets(self.takes_all());
+            .for_load(self.takes_all());
         let cancel = self.env.cancel.clone();
         rows.read_stream(input, threads, &|| cancel.check(), |part| self.rows(part, &rows))
     }
@@ -336,7 +337,7 @@ impl CopyIn<'_, '_> {
             .converted_by(Conversion::of_all(&columns).ignoring(self.rejected.ignores()))
             .with_chunks_of(&open(path)?, segment_rows, threads, chunk_bytes)
             .with_chunk_bytes(self.env.settings.load_chunk_bytes())
-            .with_offsets(self.takes_all());
+            .for_load(self.takes_all());
         rows.read(threads, |part| self.rows(part, &rows))
     }
 
@@ -362,6 +363,7 @@ impl CopyIn<'_, '_> {
                     Err(_) => {}
                 }
             }
+            let columns = columns.iter().map(widened).collect::<Result<Vec<_>>>()?;
             let values = self.expressions.fill(transaction, &columns, &self.sources, rows)?;
             self.env.progress.add_rows(rows);
             let rows = RecordBatch::try_new(nullable_schema(table), values)?;
@@ -415,7 +417,7 @@ impl CopyIn<'_, '_> {
                     format!("the file has no column \"{}\"", column.name),
                 )
             })?;
-            check_assignment(in_file.field(at).data_type(), false, column)?;
+            check_assignment(&wide_type(in_file.field(at).data_type()), false, column)?;
             found.push(at);
         }
         let convert = |batch: RecordBatch| {
@@ -423,9 +425,14 @@ impl CopyIn<'_, '_> {
                 let array = batch.column_by_name(&column.name);
                 let array = array.ok_or_else(|| Error::internal("a column of the file is lost"))?;
                 match (column.data_type, array.data_type()) {
-                    // A load takes texts as they are.
+                    // A load takes texts as they are, and decimals of 64 bits.
                     (DataType::Text { .. }, ArrowType::Utf8) => Ok(array.clone()),
-                    _ => assign(array, column),
+                    (DataType::Decimal { precision, scale }, ArrowType::Decimal64(digits, point))
+                        if (precision, scale) == (*digits, *point) =>
+                    {
+                        Ok(array.clone())
+                    }
+                    _ => assign(&widened(array)?, column),
                 }
             });
             Ok((values.collect::<Result<Vec<_>>>()?, batch.num_rows()))
@@ -435,6 +442,22 @@ impl CopyIn<'_, '_> {
             self.env.cancel.check()?;
             self.insert(&columns, rows, Vec::new)
         })
+    }
+}
+
+/// `data_type`, decimals of 64 bits in 128: a load alone knows these.
+fn wide_type(data_type: &ArrowType) -> ArrowType {
+    match data_type {
+        ArrowType::Decimal64(precision, scale) => ArrowType::Decimal128(*precision, *scale),
+        other => other.clone(),
+    }
+}
+
+/// `array` in the type that [`wide_type`] has for its own.
+fn widened(array: &ArrayRef) -> Result<ArrayRef> {
+    match array.data_type() {
+        ArrowType::Decimal64(..) => Ok(cast(array, &wide_type(array.data_type()))?),
+        _ => Ok(array.clone()),
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{ArrayRef, RecordBatch, StringViewArray};
+use arrow_cast::cast;
 
 use crate::disk::DeferredDisk;
 use crate::error::{Error, Result};
@@ -206,9 +207,9 @@ impl Loader {
             self.comes_in_order = self.comes_in_order && self.follows(&head)?;
             self.buffer.push(head);
             if !(self.comes_in_order && self.is_segment()) {
-                // What is sorted and joined has its texts as views: those of many batches may exceed 2 GiB.
+                // What is sorted and joined is of the table's types: texts of many batches may exceed 2 GiB.
                 if let Some(last) = self.buffer.pop() {
-                    self.buffer.push(with_views(&last, &self.schema)?);
+                    self.buffer.push(with_own_types(&last, &self.schema)?);
                 }
             }
             let whole = match self.is_segment() {
@@ -355,16 +356,27 @@ impl Loader {
     }
 }
 
-/// `batch` with its texts as views, those of `schema`'s types.
-fn with_views(batch: &RecordBatch, schema: &TableSchema) -> Result<RecordBatch> {
-    if !batch.columns().iter().any(|column| *column.data_type() == arrow_schema::DataType::Utf8) {
+/// `batch` with columns of `schema`'s types: texts as views, decimals in 128 bits.
+fn with_own_types(batch: &RecordBatch, schema: &TableSchema) -> Result<RecordBatch> {
+    let own = schema.arrow();
+    if batch
+        .schema_ref()
+        .fields()
+        .iter()
+        .map(|field| field.data_type())
+        .eq(own.fields().iter().map(|field| field.data_type()))
+    {
         return Ok(batch.clone());
     }
-    let viewed = |column: &ArrayRef| match column.as_string_opt::<i32>() {
-        Some(texts) => Arc::new(StringViewArray::from(texts)),
-        None => column.clone(),
-    };
-    Ok(RecordBatch::try_new(schema.arrow(), batch.columns().iter().map(viewed).collect())?)
+    let columns = batch.columns().iter().zip(own.fields()).map(|(column, field)| {
+        Ok(match column.as_string_opt::<i32>() {
+            Some(texts) => Arc::new(StringViewArray::from(texts)) as ArrayRef,
+            None if column.data_type() == field.data_type() => column.clone(),
+            None => cast(column, field.data_type())?,
+        })
+    });
+    let columns = columns.collect::<Result<Vec<_>>>()?;
+    Ok(RecordBatch::try_new(own, columns)?)
 }
 
 /// The first `rows` rows of `batches`, and the others.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    ArrowPrimitiveType, Decimal128Type, Float32Type, Float64Type, Time64MicrosecondType, TimestampMicrosecondType,
-    TimestampNanosecondType,
+    ArrowPrimitiveType, Decimal64Type, Decimal128Type, Float32Type, Float64Type, Time64MicrosecondType,
+    TimestampMicrosecondType, TimestampNanosecondType,
 };
 use arrow_array::{
     Array, ArrayRef, PrimitiveArray, RecordBatch, RecordBatchOptions, StringArray, StringViewArray, new_null_array,
@@ -41,7 +41,7 @@ pub fn check_batch(schema: &TableSchema, batch: &RecordBatch) -> Result<RecordBa
 }
 
 /// As [`check_batch`], of `columns` that go into segments as they are: texts that are in no key stay as offsets and
-/// bytes, for an encoding reads these as well as views.
+/// bytes, and decimals that are in none stay in 64 bits, for an encoding reads these as well.
 ///
 /// # Errors
 /// As [`check_batch`].
@@ -52,16 +52,30 @@ pub fn check_load(schema: &TableSchema, columns: Vec<ArrayRef>) -> Result<Vec<Ar
     let is_key = |column: &Column| {
         schema.sort_key.contains(&column.id) || schema.keys().any(|(_, key)| key.contains(&column.id))
     };
-    let check = |(column, array): (&Column, ArrayRef)| match (column.data_type, array.as_string_opt::<i32>()) {
-        (DataType::Text { max_chars }, Some(texts)) if !is_key(column) && is_short(texts, max_chars) => {
-            if !column.nullable && array.null_count() > 0 {
-                return Err(null_violation(schema, column));
-            }
-            Ok(array)
+    let stays = |column: &Column, array: &ArrayRef| match column.data_type {
+        DataType::Text { max_chars } => array.as_string_opt().is_some_and(|texts| is_short(texts, max_chars)),
+        DataType::Decimal { precision, scale } => {
+            let is_same = *array.data_type() == ArrowType::Decimal64(precision, scale);
+            is_same && array.as_primitive_opt().is_some_and(|values| are_within(values, precision))
         }
-        _ => check_array(schema, column, &array),
+        _ => false,
+    };
+    let check = |(column, array): (&Column, ArrayRef)| {
+        if is_key(column) || !stays(column, &array) {
+            return check_array(schema, column, &array);
+        }
+        if !column.nullable && array.null_count() > 0 {
+            return Err(null_violation(schema, column));
+        }
+        Ok(array)
     };
     schema.columns.iter().zip(columns).map(check).collect()
+}
+
+/// Whether all `values` have at most `precision` digits, those that stand where a value is NULL, too.
+fn are_within(values: &PrimitiveArray<Decimal64Type>, precision: u8) -> bool {
+    let Ok(limit) = i64::try_from(decimal_limit(precision)) else { return true };
+    values.values().iter().fold(true, |all, value| all & (-limit < *value) & (*value < limit))
 }
 
 /// Whether no text has more than `max_chars` bytes: characters are never more.

@@ -416,6 +416,36 @@ fn other_types_and_numbers_out_of_range_are_refused() {
     assert_eq!(coerced(DataType::Date, TimestampSecondArray::from(vec![1])), Err("42804"));
 }
 
+/// What a load hands on as it is: texts and decimals of 64 bits that are in no key and fit.
+#[test]
+fn columns_of_a_load_stay_in_its_form() {
+    let decimal = DataType::Decimal { precision: 5, scale: 2 };
+    let schema = table(&[(DataType::Text { max_chars: Some(2) }, true), (decimal, true), (decimal, false)]);
+    let digits = |values: Vec<Option<i64>>| -> ArrayRef {
+        Arc::new(Decimal64Array::from(values).with_precision_and_scale(5, 2).unwrap())
+    };
+    let texts: ArrayRef = Arc::new(StringArray::from(vec![Some("ab"), None]));
+    let columns = vec![texts, digits(vec![Some(99_999), None]), digits(vec![Some(-99_999), Some(0)])];
+    let checked = check_load(&schema, columns.clone()).unwrap();
+    assert_eq!(checked, columns);
+    let code = |at: usize, array: ArrayRef| {
+        let mut columns = columns.clone();
+        columns[at] = array;
+        check_load(&schema, columns).unwrap_err().sqlstate()
+    };
+    assert_eq!(code(1, digits(vec![Some(100_000), None])), "22003");
+    assert_eq!(code(2, digits(vec![Some(1), None])), "23502");
+    assert_eq!(code(0, Arc::new(StringArray::from(vec!["abc", ""]))), "22001");
+    // Of another scale they are cast, and in a key they are of the table's type.
+    let mut other = columns.clone();
+    other[1] = Arc::new(Decimal64Array::from(vec![10, 20]).with_precision_and_scale(5, 1).unwrap());
+    let checked = check_load(&schema, other).unwrap();
+    assert_eq!(*checked[1].data_type(), ArrowType::Decimal128(5, 2));
+    let mut schema = TableSchema::clone(&schema);
+    schema.sort_key = vec![schema.columns[2].id];
+    assert_eq!(*check_load(&schema, columns).unwrap()[2].data_type(), ArrowType::Decimal128(5, 2));
+}
+
 #[test]
 fn unchecked_batches_are_refused_whole() {
     let schema = table(&[(TEXT, false), (DataType::Decimal { precision: 5, scale: 0 }, true)]);

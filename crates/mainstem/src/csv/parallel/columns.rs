@@ -15,8 +15,8 @@ use arrow::array::{Array, ArrayRef, AsArray, BooleanBufferBuilder, PrimitiveArra
 use arrow::buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow::compute::concat;
 use arrow::datatypes::{
-    ArrowPrimitiveType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
-    TimestampMicrosecondType,
+    ArrowPrimitiveType, DECIMAL64_MAX_PRECISION, Date32Type, Decimal64Type, Decimal128Type, Float32Type, Float64Type,
+    Int16Type, Int32Type, Int64Type, TimestampMicrosecondType,
 };
 use mainstem_kernels::csv::{
     Fields, Marks, Quoting, dates, decimals, each, find_separators, integers, texts, timestamps,
@@ -40,7 +40,8 @@ pub(super) fn columns_of(rows: &FileRows<'_>, chunk: &Chunk, found: &FoundRows) 
         return None;
     }
     let quoting = Quoting { quote: rows.options.quote, null: rows.options.null.as_bytes() };
-    let mut builders: Vec<_> = rows.conversion.wanted().map(|column| Builder::new(column, &rows.spare)).collect();
+    let mut builders: Vec<_> =
+        rows.conversion.wanted().map(|column| Builder::new(column, rows.is_load, &rows.spare)).collect();
     let mut count = 0;
     let mut separators = Vec::new();
     let whole = body.len();
@@ -56,7 +57,7 @@ pub(super) fn columns_of(rows: &FileRows<'_>, chunk: &Chunk, found: &FoundRows) 
             }
         }
     }
-    let columns = builders.into_iter().map(|builder| builder.finish(rows.has_offsets)).collect::<Option<Vec<_>>>()?;
+    let columns = builders.into_iter().map(|builder| builder.finish(rows.is_load)).collect::<Option<Vec<_>>>()?;
     Some((columns, count))
 }
 
@@ -170,6 +171,12 @@ enum Values {
         precision: u8,
         scale: u8,
     },
+    /// Of at most 18 digits, as storage takes them for a load.
+    NarrowDecimal {
+        values: Vec<i64>,
+        precision: u8,
+        scale: u8,
+    },
     Date(Vec<i32>),
     Timestamp(Vec<i64>),
     Real(Vec<f32>),
@@ -183,12 +190,16 @@ enum Values {
 }
 
 impl Values {
-    fn new(data_type: DataType, spare: &Spare) -> Self {
+    /// None yet, in the form of a load if `is_load`.
+    fn new(data_type: DataType, is_load: bool, spare: &Spare) -> Self {
         match data_type {
             DataType::SmallInt => Self::SmallInt(spare.take()),
             DataType::Integer => Self::Integer(spare.take()),
             DataType::BigInt => Self::BigInt(spare.take()),
             DataType::Decimal { precision, scale } => match u8::try_from(scale) {
+                Ok(scale) if scale <= precision && is_load && precision <= DECIMAL64_MAX_PRECISION => {
+                    Self::NarrowDecimal { values: spare.take(), precision, scale }
+                }
                 Ok(scale) if scale <= precision => Self::Decimal { values: spare.take(), precision, scale },
                 _ => Self::Others(Vec::new()),
             },
@@ -215,6 +226,7 @@ impl Values {
             Self::Integer(values) | Self::Date(values) => more(values, times),
             Self::BigInt(values) | Self::Timestamp(values) => more(values, times),
             Self::Decimal { values, .. } => more(values, times),
+            Self::NarrowDecimal { values, .. } => more(values, times),
             Self::Real(values) => more(values, times),
             Self::Double(values) => more(values, times),
             Self::Text { heap, ends } => {
@@ -233,6 +245,9 @@ impl Values {
             Self::Integer(values) => integers(fields, quoting, values, nulls),
             Self::BigInt(values) => integers(fields, quoting, values, nulls),
             Self::Decimal { values, precision, scale } => {
+                decimals(fields, quoting, (*precision, *scale), values, nulls)
+            }
+            Self::NarrowDecimal { values, precision, scale } => {
                 decimals(fields, quoting, (*precision, *scale), values, nulls)
             }
             Self::Date(values) => dates(fields, quoting, values, nulls),
@@ -261,6 +276,12 @@ impl Values {
             Self::Integer(values) => behind::<Int32Type>(values, rows, array),
             Self::BigInt(values) => behind::<Int64Type>(values, rows, array),
             Self::Decimal { values, .. } => behind::<Decimal128Type>(values, rows, array),
+            Self::NarrowDecimal { values, .. } => {
+                values.truncate(rows);
+                // They fit their precision, but for what stands where a value is NULL.
+                values.extend(array.as_primitive_opt::<Decimal128Type>()?.values().iter().map(|digits| *digits as i64));
+                Some(())
+            }
             Self::Date(values) => behind::<Date32Type>(values, rows, array),
             Self::Timestamp(values) => behind::<TimestampMicrosecondType>(values, rows, array),
             Self::Real(values) => behind::<Float32Type>(values, rows, array),
@@ -286,6 +307,10 @@ impl Values {
                 let values = array::<Decimal128Type>(values, nulls);
                 Arc::new(values.with_precision_and_scale(precision, i8::try_from(scale).ok()?).ok()?)
             }
+            Self::NarrowDecimal { values, precision, scale } => {
+                let values = array::<Decimal64Type>(values, nulls);
+                Arc::new(values.with_precision_and_scale(precision, i8::try_from(scale).ok()?).ok()?)
+            }
             Self::Date(values) => Arc::new(array::<Date32Type>(values, nulls)),
             Self::Timestamp(values) => Arc::new(array::<TimestampMicrosecondType>(values, nulls)),
             Self::Real(values) => Arc::new(array::<Float32Type>(values, nulls)),
@@ -298,8 +323,8 @@ impl Values {
 }
 
 impl<'a> Builder<'a> {
-    fn new((at, column): (usize, &'a Column), spare: &Spare) -> Self {
-        Self { at, column, values: Values::new(column.data_type, spare), nulls: Vec::new(), rows: 0 }
+    fn new((at, column): (usize, &'a Column), is_load: bool, spare: &Spare) -> Self {
+        Self { at, column, values: Values::new(column.data_type, is_load, spare), nulls: Vec::new(), rows: 0 }
     }
 
     /// Appends the values of `fields`; None if one is none of its type, or they are too long together.
@@ -328,8 +353,8 @@ impl<'a> Builder<'a> {
         Some(())
     }
 
-    fn finish(mut self, has_offsets: bool) -> Option<ArrayRef> {
-        if let (Values::Text { heap, ends }, true) = (&mut self.values, has_offsets) {
+    fn finish(mut self, is_load: bool) -> Option<ArrayRef> {
+        if let (Values::Text { heap, ends }, true) = (&mut self.values, is_load) {
             let nulls = null_buffer(self.rows, &self.nulls);
             return Some(Arc::new(strings(std::mem::take(heap), std::mem::take(ends), nulls)?));
         }

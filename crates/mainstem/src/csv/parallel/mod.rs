@@ -77,8 +77,8 @@ pub(crate) struct FileRows<'a> {
     chunk_bytes: u64,
     /// The longest row.
     row_bytes: u64,
-    /// Whether texts stay offsets and bytes.
-    has_offsets: bool,
+    /// Whether columns are in the form that storage takes for a load.
+    is_load: bool,
     spare: Arc<Spare>,
 }
 
@@ -180,7 +180,7 @@ impl<'a> FileRows<'a> {
             names,
             chunk_bytes: CHUNK_BYTES_MIN,
             row_bytes: ROW_BYTES_MAX as u64,
-            has_offsets: false,
+            is_load: false,
             spare: Arc::default(),
         }
     }
@@ -217,9 +217,10 @@ impl<'a> FileRows<'a> {
         Self { chunk_bytes: bytes.unwrap_or(self.chunk_bytes), ..self }
     }
 
-    /// The same, with texts as Utf8, offsets and bytes, if `has_offsets`: as storage takes them for a load.
-    pub(crate) fn with_offsets(self, has_offsets: bool) -> Self {
-        Self { has_offsets, ..self }
+    /// The same, if `is_load`, as storage takes columns for a load: texts as Utf8, offsets and bytes, and decimals of at most
+    /// 18 digits in 64 bits.
+    pub(crate) fn for_load(self, is_load: bool) -> Self {
+        Self { is_load, ..self }
     }
 
     fn marks(&self) -> Marks {

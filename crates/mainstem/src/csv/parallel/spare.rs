@@ -6,8 +6,8 @@ use std::mem;
 use arrow::array::{ArrayRef, ArrowPrimitiveType, AsArray};
 use arrow::buffer::Buffer;
 use arrow::datatypes::{
-    ArrowNativeType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
-    TimestampMicrosecondType,
+    ArrowNativeType, Date32Type, Decimal64Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type,
+    Int64Type, TimestampMicrosecondType,
 };
 use parking_lot::Mutex;
 
@@ -83,7 +83,7 @@ impl Spare {
             )*};
         }
         take!(Int16Type, Int32Type, Int64Type, Decimal128Type, Date32Type, TimestampMicrosecondType);
-        take!(Float32Type, Float64Type);
+        take!(Decimal64Type, Float32Type, Float64Type);
         if let Some(texts) = array.as_string_opt::<i32>() {
             let (ends, heap) = (texts.offsets().inner().inner().clone(), texts.values().clone());
             drop(array);

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
-use arrow::compute::concat;
+use arrow::compute::{cast, concat};
 use arrow::datatypes::Int64Type;
 use mainstem_storage::ids::ColumnId;
 use mainstem_storage::schema::DataType;
@@ -56,14 +56,16 @@ fn serially(text: &[u8], options: &CsvOptions, columns: &[Column]) -> Outcome {
     Ok((joined(parts, columns), lines))
 }
 
-fn in_chunks(text: &[u8], options: &CsvOptions, columns: &[Column], chunk_bytes: u64) -> Outcome {
+/// In the form of a load if `is_load`.
+fn in_chunks(text: &[u8], options: &CsvOptions, columns: &[Column], chunk_bytes: u64, is_load: bool) -> Outcome {
     let file = text.to_vec();
-    let rows = FileRows::new(&file, text.len() as u64, options, columns).with_chunks(chunk_bytes);
+    let rows = FileRows::new(&file, text.len() as u64, options, columns).with_chunks(chunk_bytes).for_load(is_load);
     let (mut parts, mut lines) = (Vec::new(), Vec::new());
     let read = rows.read(3, |part| {
         lines.extend(rows.lines(&part));
         assert!(part.columns.iter().all(|column| column.len() == part.count));
-        parts.push(part.columns.clone());
+        let own = |(array, column): (&ArrayRef, &Column)| cast(array, &column.data_type.arrow()).unwrap();
+        parts.push(part.columns.iter().zip(columns).map(own).collect());
         Ok(())
     });
     read.map_err(|e| e.to_string())?;
@@ -107,10 +109,11 @@ fn same(found: &Outcome, expected: &Outcome, is_one_chunk: bool) -> bool {
 fn check(text: &[u8], options: &CsvOptions, columns: &[Column], chunks: impl IntoIterator<Item = u64>) {
     let expected = serially(text, options, columns);
     for chunk_bytes in chunks.into_iter().chain([u64::MAX]) {
-        let file = in_chunks(text, options, columns, chunk_bytes);
+        let file = in_chunks(text, options, columns, chunk_bytes, false);
+        let load = in_chunks(text, options, columns, chunk_bytes, true);
         let stream = as_stream(text, options, columns, chunk_bytes);
         let shown = String::from_utf8_lossy(text);
-        for (found, of) in [(file, "file"), (stream, "stream")] {
+        for (found, of) in [(file, "file"), (load, "load"), (stream, "stream")] {
             assert!(
                 same(&found, &expected, chunk_bytes == u64::MAX),
                 "{shown:?} as a {of} in chunks of {chunk_bytes}: {found:?} instead of {expected:?}"
@@ -278,9 +281,9 @@ fn blocks_of_a_chunk_are_one_column() {
 #[test]
 fn memory_of_columns_is_used_again() {
     let text: Vec<u8> = (0..300).flat_map(|row| format!("{row},text {row},1.5\n").into_bytes()).collect();
-    let types = [DataType::BigInt, TEXT, DataType::Decimal { precision: 9, scale: 1 }];
+    let types = [DataType::BigInt, TEXT, DataType::Decimal { precision: 30, scale: 1 }];
     let (options, columns) = (CsvOptions::default(), columns(&types));
-    let rows = FileRows::new(&text, text.len() as u64, &options, &columns).with_offsets(true);
+    let rows = FileRows::new(&text, text.len() as u64, &options, &columns).for_load(true);
     let (mut held, mut held_place) = (Vec::new(), std::ptr::null());
     for is_held in [false, true, false] {
         rows.read(1, |part| {

@@ -15,7 +15,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::{DataType as ArrowType, Field, FieldRef, Schema, SchemaRef};
+use arrow::datatypes::{DECIMAL64_MAX_PRECISION, DataType as ArrowType, Field, FieldRef, Schema, SchemaRef};
 use bytes::Bytes;
 use datafusion::parquet::arrow::ProjectionMask;
 use datafusion::parquet::arrow::arrow_reader::{
@@ -62,23 +62,32 @@ impl ParquetFile {
         Ok(Self { path: path.to_owned(), file, metadata })
     }
 
-    /// The same, whose texts become Utf8, offsets and bytes: as storage takes them for a load; Utf8View where a batch
-    /// may have more bytes than offsets tell.
+    /// The same, with columns as storage takes them for a load: texts as Utf8, offsets and bytes, but as Utf8View where a
+    /// batch may have more bytes than offsets tell; decimals that are integers of 64 bits in the file as such.
     ///
     /// # Errors
     /// 22P04.
-    pub(crate) fn with_offsets(self) -> Result<Self> {
+    pub(crate) fn for_load(self) -> Result<Self> {
         let is_small = |at: usize| {
             let mut groups = self.metadata.metadata().row_groups().iter().map(|group| self.text_bytes(group, at));
             groups.all(|bytes| bytes.is_some_and(|bytes| bytes < OFFSETS_MAX))
         };
-        let with_offsets = |(at, field): (usize, &FieldRef)| match field.data_type() {
+        let columns = self.metadata.metadata().file_metadata().schema_descr().columns();
+        let is_flat = columns.len() == self.schema().fields().len();
+        let is_narrow = |at: usize| {
+            let column = columns.get(at).filter(|_| is_flat);
+            column.is_some_and(|column| matches!(column.physical_type(), PhysicalType::INT32 | PhysicalType::INT64))
+        };
+        let of_load = |(at, field): (usize, &FieldRef)| match field.data_type() {
+            ArrowType::Decimal128(digits, scale) if *digits <= DECIMAL64_MAX_PRECISION && is_narrow(at) => {
+                Arc::new(Field::clone(field).with_data_type(ArrowType::Decimal64(*digits, *scale)))
+            }
             ArrowType::Utf8View if is_small(at) => Arc::new(Field::clone(field).with_data_type(ArrowType::Utf8)),
             ArrowType::Utf8 if !is_small(at) => Arc::new(Field::clone(field).with_data_type(ArrowType::Utf8View)),
             _ => field.clone(),
         };
         let in_file = self.schema();
-        let fields: Vec<_> = in_file.fields().iter().enumerate().map(with_offsets).collect();
+        let fields: Vec<_> = in_file.fields().iter().enumerate().map(of_load).collect();
         if fields.iter().eq(in_file.fields().iter()) {
             return Ok(self);
         }

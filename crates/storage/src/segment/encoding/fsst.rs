@@ -5,7 +5,7 @@
 //! one text decodes that one.
 
 use fsst::Compressor;
-use mainstem_kernels::fsst::Symbols;
+use mainstem_kernels::fsst::{Encoder as SymbolEncoder, Symbols};
 
 use super::plain;
 use super::sections::{begin_section, padded};
@@ -14,12 +14,9 @@ use super::sections::{begin_section, padded};
 pub(crate) const TEXT_BYTES_MIN: usize = 8 << 10;
 /// Bytes of texts that are encoded to learn how many bytes all take.
 const ESTIMATE_BYTES: usize = 32 << 10;
-/// Texts that are encoded at once: the encoder asks for twice their bytes.
-const TEXTS_AT_ONCE: usize = 4096;
-
 /// What finds the codes of texts.
 pub(crate) struct Encoder {
-    compressor: Compressor,
+    encoder: SymbolEncoder,
     /// The table as it is stored.
     symbols: Vec<u8>,
 }
@@ -39,9 +36,9 @@ impl Encoder {
         let words: Vec<[u8; 8]> =
             compressor.symbol_table().iter().map(|symbol| symbol.to_u64().to_le_bytes()).collect();
         let symbols = words.iter().zip(lengths).filter_map(|(word, length)| word.get(..usize::from(*length)));
-        let mut bytes = Vec::new();
-        Symbols::new(symbols)?.to_bytes(&mut bytes);
-        Some(Self { compressor, symbols: bytes })
+        let (symbols, mut bytes) = (Symbols::new(symbols)?, Vec::new());
+        symbols.to_bytes(&mut bytes);
+        Some(Self { encoder: SymbolEncoder::new(&symbols), symbols: bytes })
     }
 
     /// About how many bytes `texts` take with their table, judged by some of them.
@@ -57,18 +54,9 @@ impl Encoder {
 
     /// The codes of `texts`.
     pub fn encode(&self, texts: &[&[u8]]) -> Coded {
-        let (mut codes, mut ends) = (Vec::new(), Vec::with_capacity(texts.len()));
-        for texts in texts.chunks(TEXTS_AT_ONCE) {
-            self.compressor.compress_bulk_into::<{ Compressor::DEFAULT_BULK_LANES }>(texts, &mut codes, &mut ends);
-        }
-        // Ends become lengths.
-        let mut before = 0;
-        ends.iter_mut().for_each(|end| {
-            let length = *end - before;
-            before = *end;
-            *end = length;
-        });
-        Coded { codes, lengths: ends }
+        let (mut codes, mut lengths) = (Vec::new(), Vec::with_capacity(texts.len()));
+        self.encoder.encode_all(texts, &mut codes, &mut lengths);
+        Coded { codes, lengths }
     }
 
     /// Bytes that the sections of `coded` take.

@@ -12,6 +12,8 @@ mod versions;
 use std::sync::Arc;
 
 use arrow_array::ArrayRef;
+use arrow_cast::cast;
+use arrow_schema::{DECIMAL64_MAX_PRECISION, DataType as ArrowType};
 
 use super::{BlockCache, Segment, SegmentMeta, SegmentPlace, write_segment};
 use crate::disk::{DATA_DIR, Disk, MemDisk};
@@ -64,7 +66,27 @@ pub(crate) fn write_with(
     columns: &[Vec<Value>],
 ) -> SegmentMeta {
     let place = SegmentPlace { disk, id: ContainerId(id), file: FileId(id), threads: 1, encodings };
-    write_segment(place, schema, &arrays(schema, columns)).unwrap()
+    let columns = arrays(schema, columns);
+    let meta = write_segment(place, schema, &columns).unwrap();
+    // The same blocks, by their checksums, from columns in the form of a load.
+    let (_, other) = self::disk();
+    let place = SegmentPlace { disk: &other, ..place };
+    let of_load: Vec<ArrayRef> =
+        schema.columns.iter().zip(&columns).map(|(c, array)| load_form(schema, c, array)).collect();
+    assert_eq!(write_segment(place, schema, &of_load).unwrap(), meta);
+    meta
+}
+
+/// `array` as a load may have it, if `column` is in no key: texts as offsets and bytes, decimals in 64 bits.
+fn load_form(schema: &TableSchema, column: &Column, array: &ArrayRef) -> ArrayRef {
+    let form = match column.data_type {
+        DataType::Text { .. } => ArrowType::Utf8,
+        DataType::Decimal { precision, scale } if precision <= DECIMAL64_MAX_PRECISION => {
+            ArrowType::Decimal64(precision, scale)
+        }
+        _ => return array.clone(),
+    };
+    if schema.sort_key.contains(&column.id) { array.clone() } else { cast(array, &form).unwrap() }
 }
 
 /// Writes and opens.

@@ -42,7 +42,7 @@ fn row_groups_ahead_fit_the_memory_whatever_the_file_says() {
         assert_eq!(groups.len(), GROUPS);
         assert_eq!(file.text_bytes(&groups[0], 1).is_some(), is_known);
         assert_eq!((file.text_bytes(&groups[0], 0), file.text_bytes(&groups[0], 2)), (Some(0), None));
-        let file = file.with_offsets().unwrap();
+        let file = file.for_load().unwrap();
         let text = file.schema().field(1).data_type().clone();
         assert_eq!(text, if is_known { ArrowType::Utf8 } else { ArrowType::Utf8View });
         let (ahead, most, mut rows, mut batch_most) = (AtomicU64::new(0), AtomicU64::new(0), 0, 0);

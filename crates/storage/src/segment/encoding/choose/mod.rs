@@ -8,7 +8,10 @@
 mod numbers;
 mod texts;
 
+use std::borrow::Cow;
+
 use arrow_array::cast::AsArray;
+use arrow_array::types::Decimal64Type;
 use arrow_array::{Array, ArrayRef};
 use arrow_buffer::NullBuffer;
 use arrow_schema::DataType as ArrowType;
@@ -51,9 +54,17 @@ pub(crate) struct Encoded {
     pub sketch: Option<DistinctSketch>,
 }
 
-/// Whether arrays of type `arrow` have the values of a column of `data_type`: its own type, and for texts Utf8 too.
+/// Whether arrays of type `arrow` have the values of a column of `data_type`: its own type, for texts Utf8, and for
+/// decimals those of 64 bits, too.
 pub(crate) fn is_stored_as(data_type: DataType, arrow: &ArrowType) -> bool {
-    *arrow == data_type.arrow() || (matches!(data_type, DataType::Text { .. }) && *arrow == ArrowType::Utf8)
+    *arrow == data_type.arrow()
+        || match (data_type, arrow) {
+            (DataType::Text { .. }, ArrowType::Utf8) => true,
+            (DataType::Decimal { precision, scale }, ArrowType::Decimal64(digits, point)) => {
+                (precision, scale) == (*digits, *point)
+            }
+            _ => false,
+        }
 }
 
 /// Encodes `array`, whose type [`is_stored_as`] allows. `is_searched` says that its rows are found by its values, as
@@ -88,8 +99,11 @@ pub(crate) fn encode(
     if null_count == array.len() {
         return Ok(encoded);
     }
-    let narrow = match data_type {
-        DataType::Decimal { .. } => i128::values_of(array.as_ref()).and_then(|values| narrowed(&values)),
+    let narrow = match (data_type, array.as_primitive_opt::<Decimal64Type>()) {
+        (DataType::Decimal { .. }, Some(values)) => Some(Cow::Borrowed(&values.values()[..])),
+        (DataType::Decimal { .. }, None) => {
+            i128::values_of(array.as_ref()).and_then(|values| narrowed(&values)).map(Cow::Owned)
+        }
         _ => None,
     };
     if let Some(values) = narrow {
