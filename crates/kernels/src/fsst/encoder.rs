@@ -16,8 +16,8 @@ const LANES: usize = 4;
 const LANE_TEXTS: usize = 64;
 /// Places for symbols of three bytes or more.
 const PLACES: usize = 1 << 11;
-/// The length of no symbol: longer than any rest of a text.
-const NONE: u8 = u8::MAX;
+/// No symbol: no word is one with all bits left out.
+const NONE: Long = Long { word: 1, mask: 0, code: 0, length: 0 };
 
 /// A symbol of three bytes or more.
 #[derive(Clone, Copy)]
@@ -71,7 +71,7 @@ impl Encoder {
     pub fn new(symbols: &Symbols) -> Self {
         let mut singles = [Short { code: ESCAPE, length: 1 }; 256];
         let mut pairs = vec![Short { code: ESCAPE, length: 1 }; 1 << 16].into_boxed_slice();
-        let mut long = vec![Long { word: 0, mask: 0, code: 0, length: NONE }; PLACES].into_boxed_slice();
+        let mut long = vec![NONE; PLACES].into_boxed_slice();
         let known = || (0..ESCAPE).zip(symbols.words.iter().zip(&symbols.lengths));
         for (code, (word, _)) in known().filter(|(_, (_, length))| **length == 1) {
             singles[*word as usize] = Short { code, length: 1 };
@@ -84,7 +84,7 @@ impl Encoder {
                 2 => pairs[*word as usize] = Short { code, length: 2 },
                 3..=8 => {
                     let place = &mut long[place_of(*word)];
-                    if place.length == NONE || place.length < *length {
+                    if place.length < *length {
                         *place = Long { word: *word, mask: mask_of(*length), code, length: *length };
                     }
                 }

@@ -124,6 +124,13 @@ fn texts_are_encoded_by_the_longest_symbol() {
     assert_eq!(round_trip(&zeros, &[b"a", b"a\0", b"b\0\0\0", b"b\0\0", b"b"]), 1 + 1 + 1 + 3 + 2);
     assert_eq!(round_trip(&Symbols::new([]).unwrap(), &[b"xyz", &[ESCAPE; 9]]), 2 * 12);
     assert_eq!(round_trip(&symbols, &[]), 0);
+    // Longer than any number of a byte, and of as many texts as the lanes take in turn, and more.
+    let long = b"the 12345678".repeat(100);
+    for count in [1, 3, 4, 5, 256, 257] {
+        let texts: Vec<&[u8]> = (0..count).map(|text| &long[text % 3..]).collect();
+        round_trip(&symbols, &texts);
+    }
+    round_trip(&Symbols::new([]).unwrap(), &[&long, b"x", &long]);
 }
 
 proptest! {
@@ -131,7 +138,7 @@ proptest! {
     #[test]
     fn encoded_texts_are_decoded(
         symbols in prop::collection::vec(prop::collection::vec(0u8..4, 1..=8), 0..255),
-        texts in prop::collection::vec(prop::collection::vec(0u8..5, 0..40), 0..600),
+        texts in prop::collection::vec(prop_oneof![9 => prop::collection::vec(0u8..5, 0..40), 1 => prop::collection::vec(0u8..5, 0..700)], 0..600),
     ) {
         let symbols = Symbols::new(symbols.iter().map(Vec::as_slice)).unwrap();
         let texts: Vec<&[u8]> = texts.iter().map(Vec::as_slice).collect();

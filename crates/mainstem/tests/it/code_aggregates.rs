@@ -39,11 +39,14 @@ fn is_by_codes(connection: &Connection, sql: &str) -> bool {
     sorted_rows(connection, &format!("EXPLAIN {sql}")).join("\n").contains("CodeAggregateExec: mode=Partial")
 }
 
-const FUNCTIONS: [&str; 9] = [
+const FUNCTIONS: [&str; 12] = [
     "count(*)",
     "count(v)",
     "sum(v)",
     "avg(m)",
+    "sum(m)",
+    "avg(v)",
+    "avg(m * 2) FILTER (WHERE n > 1)",
     "min(d)",
     "max(m) FILTER (WHERE b)",
     "sum(m * 2) FILTER (WHERE n > 1)",
@@ -153,7 +156,7 @@ fn groups_of_integers_are_those_of_any_expression() {
     connection.execute("BEGIN").unwrap();
     // Beyond what is known of the table.
     insert(250_001, 260_000, -4);
-    let functions = "count(*), count(many), sum(many), avg(own), min(s), max(d), count(*) FILTER (WHERE few > 0)";
+    let functions = "count(*), count(many), sum(many), avg(many), avg(own), sum(own), min(s), max(d), count(*) FILTER (WHERE few > 0)";
     for column in ["few", "many", "own", "d", "id"] {
         for condition in ["true", "many > 5000 OR few < 0", "id < 0"] {
             let query = |by: &str| format!("SELECT {by} AS k, {functions} FROM t WHERE {condition} GROUP BY {by}");

@@ -2,6 +2,7 @@
 
 use mainstem::arrow::util::display::{ArrayFormatter, FormatOptions};
 use mainstem::{Connection, Database, OpenOptions};
+use mainstem_storage::ids::TableId;
 use mainstem_storage::transaction::TransactionMode;
 
 use super::printing::printed;
@@ -25,12 +26,19 @@ pub fn sorted_rows(connection: &Connection, sql: &str) -> Vec<String> {
     rows
 }
 
+fn id_of(database: &Database, table: &str) -> TableId {
+    let look = database.storage().begin(TransactionMode::default()).unwrap();
+    look.catalog().tables().find(|t| t.name == table).unwrap().id
+}
+
 /// Moves all rows of `table` into one run.
 pub fn merge(database: &Database, table: &str) {
-    let look = database.storage().begin(TransactionMode::default()).unwrap();
-    let id = look.catalog().tables().find(|t| t.name == table).unwrap().id;
-    drop(look);
-    database.storage().merge(id).unwrap();
+    database.storage().merge(id_of(database, table)).unwrap();
+}
+
+/// Has `table`'s delta become a run of its own.
+pub fn flush(database: &Database, table: &str) {
+    database.storage().flush(id_of(database, table)).unwrap();
 }
 
 /// As [`rows`], or the SQLSTATE and message of the error.

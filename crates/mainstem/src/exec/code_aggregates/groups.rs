@@ -92,16 +92,31 @@ impl Groups {
         for (codes, bits) in codes.iter().zip(&self.bits) {
             keys.iter_mut().zip(codes).for_each(|(key, code)| *key = *key << bits | u64::from(*code));
         }
-        let mut groups = self.len() as u32;
-        let mut numbers = Vec::with_capacity(keys.len());
-        for (row, key) in keys.into_iter().enumerate() {
-            let place = self.places.of(key.into())?;
+        let (mut groups, mut numbers) = (self.len() as u32, Vec::with_capacity(rows));
+        let mut begun = Vec::new();
+        let mut numbered = |(row, place): (usize, &mut u32)| {
             if *place == NONE {
                 *place = groups;
                 groups += 1;
-                self.codes.extend(codes.iter().filter_map(|codes| codes.get(row)));
+                begun.push(row);
             }
             numbers.push(*place as usize);
+        };
+        match &mut self.places {
+            Places::Table(table) => {
+                for (row, key) in keys.into_iter().enumerate() {
+                    let place = usize::try_from(key).ok().and_then(|at| table.get_mut(at));
+                    numbered((row, place.ok_or_else(|| beyond(key.into()))?));
+                }
+            }
+            Places::Hashed(map) => {
+                let places = keys.into_iter().enumerate();
+                places.for_each(|(row, key)| numbered((row, map.entry(key).or_insert(NONE))));
+            }
+            Places::Wide(_) => {}
+        }
+        for row in begun {
+            self.codes.extend(codes.iter().filter_map(|codes| codes.get(row)));
         }
         Ok(numbers)
     }
@@ -171,12 +186,16 @@ impl Places {
         match self {
             Self::Table(table) => {
                 let place = usize::try_from(key).ok().and_then(|at| table.get_mut(at));
-                place.ok_or_else(|| DataFusionError::Internal(format!("codes {key:b} beyond the table of groups")))
+                place.ok_or_else(|| beyond(key))
             }
             Self::Hashed(map) => Ok(map.entry(key as u64).or_insert(NONE)),
             Self::Wide(map) => Ok(map.entry(key).or_insert(NONE)),
         }
     }
+}
+
+fn beyond(key: u128) -> DataFusionError {
+    DataFusionError::Internal(format!("codes {key:b} beyond the table of groups"))
 }
 
 /// A column that rows are grouped by.

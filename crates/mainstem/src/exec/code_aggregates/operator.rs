@@ -27,6 +27,7 @@ use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSe
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::{StreamExt, TryStreamExt, stream};
+use mainstem_postgres::aggregate::has_exact_state;
 
 use super::groups::Groups;
 use super::integers::{IntegerGroups, IntegerRange};
@@ -107,17 +108,14 @@ impl ExecutionPlan for CodeAggregateExec {
         let types = self.columns.iter().filter_map(|at| self.aggregate.input_schema().fields().get(*at).cloned());
         let types: Vec<DataType> = types.map(|field| field.data_type().clone()).collect();
         let keys = Keys::new(&types, self.range);
-        let functions =
-            self.aggregate.aggr_expr().iter().zip(self.aggregate.filter_expr()).map(|(function, filter)| {
-                let accumulator = function.create_groups_accumulator()?;
-                Ok(Function { arguments: function.expressions(), filter: filter.clone(), accumulator })
-            });
+        let (functions, states) = functions_of(&self.aggregate)?;
         let state = Aggregation {
             input: self.input.execute(partition, context.clone())?,
             schema: schema.clone(),
             columns: self.columns.clone(),
             keys: keys.ok_or_else(|| DataFusionError::Internal("groups that have no codes".into()))?,
-            functions: functions.collect::<Result<_>>()?,
+            functions,
+            states,
             memory: MemoryConsumer::new("groups by codes").register(context.memory_pool()),
             batch_rows: context.session_config().batch_size(),
             rows: 0,
@@ -142,6 +140,26 @@ struct Function {
     arguments: Vec<Arc<dyn PhysicalExpr>>,
     filter: Option<Arc<dyn PhysicalExpr>>,
     accumulator: Box<dyn GroupsAccumulator>,
+    /// Whether its state is a sum and a count.
+    is_total: bool,
+}
+
+/// The functions of `aggregate`, and for each of its aggregates which one has its state: sums and averages of the same
+/// values have one state, which is computed once.
+fn functions_of(aggregate: &AggregateExec) -> Result<(Vec<Function>, Vec<usize>)> {
+    let (mut functions, mut states) = (Vec::<Function>::new(), Vec::new());
+    for (function, filter) in aggregate.aggr_expr().iter().zip(aggregate.filter_expr()) {
+        let arguments = function.expressions();
+        let is_total = has_exact_state(&function.state_fields()?);
+        let is_same = |other: &Function| other.is_total && other.arguments == arguments && other.filter == *filter;
+        let known = functions.iter().position(|other| is_total && is_same(other));
+        states.push(known.unwrap_or(functions.len()));
+        if known.is_none() {
+            let accumulator = function.create_groups_accumulator()?;
+            functions.push(Function { arguments, filter: filter.clone(), accumulator, is_total });
+        }
+    }
+    Ok((functions, states))
 }
 
 impl Function {
@@ -237,6 +255,8 @@ struct Aggregation {
     columns: Vec<usize>,
     keys: Keys,
     functions: Vec<Function>,
+    /// The function that has the state of each aggregate.
+    states: Vec<usize>,
     memory: MemoryReservation,
     batch_rows: usize,
     /// Rows so far.
@@ -280,12 +300,16 @@ impl Aggregation {
         self.functions.iter_mut().try_for_each(|function| function.update(batch, &numbers, groups))
     }
 
+    /// The states of each aggregate, of those of the functions.
+    fn of_each(&self, states: &[Vec<ArrayRef>]) -> impl Iterator<Item = ArrayRef> {
+        self.states.iter().filter_map(|at| states.get(*at)).flatten().cloned()
+    }
+
     /// Each row of `batch` as a group.
     fn states(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         let mut columns = self.keys_of(batch);
-        for function in &self.functions {
-            columns.extend(function.states(batch)?);
-        }
+        let states = self.functions.iter().map(|function| function.states(batch)).collect::<Result<Vec<_>>>()?;
+        columns.extend(self.of_each(&states));
         self.metrics.output_rows().add(batch.num_rows());
         Ok(RecordBatch::try_new(self.schema.clone(), columns)?)
     }
@@ -297,9 +321,9 @@ impl Aggregation {
             return Ok(Vec::new());
         }
         let mut columns = self.keys.take()?;
-        for function in &mut self.functions {
-            columns.extend(function.accumulator.state(EmitTo::All)?);
-        }
+        let states = self.functions.iter_mut().map(|function| function.accumulator.state(EmitTo::All));
+        let states = states.collect::<Result<Vec<_>>>()?;
+        columns.extend(self.of_each(&states));
         self.memory.try_resize(0)?;
         let all = RecordBatch::try_new(self.schema.clone(), columns)?;
         self.metrics.output_rows().add(groups);

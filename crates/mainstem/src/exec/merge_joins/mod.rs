@@ -34,6 +34,7 @@ use mainstem_postgres::function::{Carried, Named};
 use self::inputs::Tables;
 pub(super) use self::operator::MergeJoin;
 use super::streaming::leaves_free;
+use crate::exec::spilling::may_read_in_key_order;
 
 /// Rows of the smaller table of a join from which on it is merged.
 pub(super) const MIN_ROWS: u32 = 100_000;
@@ -69,7 +70,7 @@ impl PhysicalOptimizerRule for MergeJoins {
             Some(Carried(MergeMinRows(rows))) => rows.load(Ordering::Relaxed),
             None => MIN_ROWS,
         };
-        rewrite(&plan, true, min_rows)
+        if may_read_in_key_order(config) { rewrite(&plan, true, min_rows) } else { Ok(plan) }
     }
 
     fn name(&self) -> &'static str {

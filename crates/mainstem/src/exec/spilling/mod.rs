@@ -14,7 +14,9 @@ mod temporary_files;
 
 pub(super) use self::partitions::Partitions;
 pub(super) use self::room::Room;
-pub(super) use self::size::{QueryBytes, TABLE_BYTES, certain_bytes, estimated_bytes, most_bytes};
+pub(super) use self::size::{
+    QueryBytes, TABLE_BYTES, certain_bytes, estimated_bytes, may_read_in_key_order, most_bytes,
+};
 pub(super) use self::temporary_files::TemporaryFiles;
 pub(crate) use self::temporary_files::unnamed_file;
 

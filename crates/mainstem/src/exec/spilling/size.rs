@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow::datatypes::{DataType, Schema};
+use datafusion::common::config::ConfigOptions;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
-use mainstem_postgres::function::Named;
+use mainstem_postgres::function::{Carried, Named};
 
 /// Of what queries may take, the share of what an operator holds that is estimated to fit for sure.
 const SHARE: u64 = 16;
@@ -38,6 +39,16 @@ impl Named for QueryBytes {
 /// Up to so many estimated bytes an operator is DataFusion's, of so many that queries may take.
 pub(in crate::exec) fn certain_bytes(query_bytes: u64) -> u64 {
     query_bytes / SHARE
+}
+
+/// With fewer bytes for queries tables are not read in key order by several threads: each holds keys of a segment of each
+/// run that overlaps, about a megabyte, and nothing of that spills.
+const KEY_ORDER_BYTES_MIN: u64 = 16 << 20;
+
+/// Whether plans by `config` may read tables in key order, in ranges.
+pub(in crate::exec) fn may_read_in_key_order(config: &ConfigOptions) -> bool {
+    let bytes = config.extensions.get::<Carried<QueryBytes>>();
+    bytes.is_none_or(|Carried(bytes)| bytes.get() >= KEY_ORDER_BYTES_MIN)
 }
 
 /// About how many bytes the rows of `plan` take; as many as those of what it reads, if nobody knows, and any number if

@@ -28,6 +28,7 @@ use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{ExecutionPlan, replace_children_if_necessary};
 
 use super::ranges::{in_disjoint_ranges, index_of};
+use crate::exec::spilling::may_read_in_key_order;
 
 type Plan = Arc<dyn ExecutionPlan>;
 
@@ -37,7 +38,7 @@ pub(in crate::exec) struct StreamingAggregates;
 
 impl PhysicalOptimizerRule for StreamingAggregates {
     fn optimize(&self, plan: Plan, config: &ConfigOptions) -> Result<Plan> {
-        rewrite(&plan, true, config)
+        if may_read_in_key_order(config) { rewrite(&plan, true, config) } else { Ok(plan) }
     }
 
     fn name(&self) -> &'static str {

@@ -18,6 +18,7 @@ use datafusion::physical_plan::{ExecutionPlan, replace_children_if_necessary};
 
 use super::aggregates::leaves_free;
 use super::ranges::{in_disjoint_ranges, index_of};
+use crate::exec::spilling::may_read_in_key_order;
 
 type Plan = Arc<dyn ExecutionPlan>;
 
@@ -26,8 +27,8 @@ type Plan = Arc<dyn ExecutionPlan>;
 pub(in crate::exec) struct StreamingWindows;
 
 impl PhysicalOptimizerRule for StreamingWindows {
-    fn optimize(&self, plan: Plan, _: &ConfigOptions) -> Result<Plan> {
-        rewrite(&plan, true)
+    fn optimize(&self, plan: Plan, config: &ConfigOptions) -> Result<Plan> {
+        if may_read_in_key_order(config) { rewrite(&plan, true) } else { Ok(plan) }
     }
 
     fn name(&self) -> &'static str {

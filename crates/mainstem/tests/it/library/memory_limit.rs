@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use mainstem::{Connection, Database, ErrorKind, OpenOptions};
 use mainstem_storage::memory::MemoryKind;
 
-use crate::support::{code, rows, try_rows};
+use crate::support::{code, flush, rows, try_rows};
 
 const OPENED_WITH: u64 = 64 << 20;
 
@@ -152,6 +152,37 @@ fn queries_spill_at_the_least_limit() {
     let plan = rows(&connection, "EXPLAIN ANALYZE SELECT s FROM t ORDER BY s").join("\n");
     let spilled = plan.lines().any(|line| line.contains("SortExec") && !line.contains("spill_count=0"));
     assert!(spilled, "{plan}");
+}
+
+/// What reads tables in key order cannot spill: with little memory other plans answer.
+#[test]
+fn queries_by_keys_finish_at_the_least_limit() {
+    let database = database(false);
+    let connection = database.connect().unwrap();
+    for name in ["a", "b"] {
+        connection.execute(&format!("CREATE TABLE {name} (k BIGINT, n BIGINT, s TEXT, PRIMARY KEY (k, n))")).unwrap();
+        // Runs that overlap everywhere.
+        for from in 0..3 {
+            let rows = format!("SELECT g / 4, g % 4 * 10 + {from}, 'text ' || g FROM generate_series(0, 100000) t(g)");
+            connection.execute(&format!("INSERT INTO {name} {rows}")).unwrap();
+            flush(&database, name);
+        }
+    }
+    let queries = [
+        "SELECT count(*), sum(a.n) FROM a JOIN b ON a.k = b.k AND a.n <> b.n",
+        "SELECT count(*), max(s) FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE a.k = b.k AND a.n < b.n)",
+        "SELECT count(*), sum(c), max(m) FROM (SELECT k, count(*) AS c, max(s) AS m FROM a GROUP BY k) x",
+        "SELECT count(*), sum(r) FROM (SELECT row_number() OVER (PARTITION BY k ORDER BY n) AS r FROM b) x",
+    ];
+    let in_key_order = |sql: &str| rows(&connection, &format!("EXPLAIN {sql}")).join("\n").contains("cuts=");
+    connection.execute("SET threads = 2; SET merge_join_min_rows = 1").unwrap();
+    let before: Vec<_> = queries.iter().map(|sql| (rows(&connection, sql), in_key_order(sql))).collect();
+    assert!(before.iter().filter(|(_, in_key_order)| *in_key_order).count() > 2, "{before:?}");
+    connection.execute("SET memory_limit = '16MB'").unwrap();
+    for (sql, (before, _)) in queries.iter().zip(&before) {
+        assert!(!in_key_order(sql), "{sql}");
+        assert_eq!(rows(&connection, sql), *before, "{sql}");
+    }
 }
 
 /// Over a table of four times the limit, and thirteen times what queries may take, everything finishes with the answers

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use mainstem::{Database, OpenOptions};
 
@@ -37,7 +38,12 @@ fn queries_spill_to_the_folder_of_the_database() {
     drop(result);
     database.close().unwrap();
     drop(database);
-    assert_eq!(bytes_below(&temp), 0);
+    // Whoever wrote them lets go of them in his own time.
+    let end = Instant::now() + Duration::from_secs(20);
+    while bytes_below(&temp) > 0 {
+        assert!(Instant::now() < end, "{} bytes", bytes_below(&temp));
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 #[test]

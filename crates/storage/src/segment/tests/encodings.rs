@@ -72,6 +72,21 @@ fn vectors_of_every_kind() {
     check(DataType::Decimal { precision: 38, scale: 2 }, &wide, &constants);
 }
 
+/// Texts of hundreds of bytes, whose beginnings repeat and whose ends differ, in symbols, beside short ones and none.
+#[test]
+fn long_texts_in_symbols() {
+    let text = |i: usize| match i % 5 {
+        0 => Value::Null,
+        1 => Value::Text(i.to_string().into()),
+        _ => Value::Text(sentence(i).repeat(1 + i % 23).into()),
+    };
+    let values: Vec<Value> = (0..1_500).map(text).collect();
+    let constants = [text(2), text(98), Value::Text("carefully".into()), Value::Text("".into())];
+    check(TEXT, &values, &constants);
+    let (meta, _) = of(TEXT, &values, Encodings::Smallest);
+    assert!(matches!(meta.columns[0].encoding, Encoding::Symbols { .. }), "{:?}", meta.columns[0].encoding);
+}
+
 /// Decimals of which one vector ends more than 64 bits above the least value, though it begins within, and the same
 /// with one that ends just there.
 #[test]
