@@ -5,8 +5,9 @@
 //! take.
 //!
 //! 1. A table of each encoding is loaded here and by DuckDB; columns that have got another one are noted.
-//! 2. `SELECT count(*) FILTER (WHERE s >= 0), sum(c1), ... FROM t WHERE s < bound` is compared at each selectivity. Texts
-//!    are consumed by `max`. Metadata tells sums and `max` of all rows, but not what a FILTER counts: so rows are read.
+//! 2. `SELECT count(*) FILTER (WHERE s >= 0), sum(c1), ... FROM t WHERE s < bound` is compared at each selectivity.
+//!    Texts are consumed by `max`. Metadata tells sums and `max` of all rows, but not what a FILTER counts: so rows are
+//!    read.
 //! 3. Rounds go over all selectivities of a curve, the engines in turn.
 
 use mainstem::Database;

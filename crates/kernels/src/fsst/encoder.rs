@@ -5,8 +5,8 @@
 //! another, and how many each has.
 //!
 //! Where the next symbol begins is known when this one is found: a chain of look-ups, each of which waits for the one
-//! before. So four texts are encoded in turn. The last bytes of a text are looked at as a word with zeros behind them, of
-//! which no symbol may take any.
+//! before. So four texts are encoded in turn. The last bytes of a text are looked at as a word with zeros behind them,
+//! of which no symbol may take any.
 
 use super::{ESCAPE, SYMBOL_BYTES_MAX, Symbols};
 
@@ -98,8 +98,8 @@ impl Encoder {
         Self { long, pairs, singles }
     }
 
-    /// The code, and how many bytes it stands for, of the first of `rest` bytes, 1 or more, that are the lowest of `word`,
-    /// zeros above them. [`ESCAPE`] wants the byte behind it.
+    /// The code, and how many bytes it stands for, of the first of `rest` bytes, 1 or more, that are the lowest of
+    /// `word`, zeros above them. [`ESCAPE`] wants the byte behind it.
     #[inline(always)]
     fn step(&self, word: u64, rest: usize) -> (u8, usize) {
         let long = &self.long[place_of(word)];

@@ -136,8 +136,8 @@ fn own_rows_join_the_groups() {
 }
 
 /// Groups of integers and days, NULL among them, of which some lie beyond the range that segments tell, by hash and by
-/// their distance from the least: with few and many rows to a group, and one to each, from which states are made as they
-/// are.
+/// their distance from the least: with few and many rows to a group, and one to each, from which states are made as
+/// they are.
 #[test]
 fn groups_of_integers_are_those_of_any_expression() {
     let database = quiet();

@@ -106,9 +106,9 @@ pub trait Disk: Send + Sync + Debug {
     /// # Errors
     /// Io.
     fn exists(&self, path: &str) -> Result<bool>;
-    /// The folder of the operating system for what queries put aside, without what an earlier process left there; `None`
-    /// where files do not stand in one. To be called by a process that has the database alone. The folder need not be
-    /// there, and is this database's alone, also where the one above is a link that others have, too.
+    /// The folder of the operating system for what queries put aside, without what an earlier process left there;
+    /// `None` where files do not stand in one. To be called by a process that has the database alone. The folder need
+    /// not be there, and is this database's alone, also where the one above is a link that others have, too.
     ///
     /// # Errors
     /// Io.

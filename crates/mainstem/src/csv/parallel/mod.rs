@@ -217,8 +217,8 @@ impl<'a> FileRows<'a> {
         Self { chunk_bytes: bytes.unwrap_or(self.chunk_bytes), ..self }
     }
 
-    /// The same, if `is_load`, as storage takes columns for a load: texts as Utf8, offsets and bytes, and decimals of at most
-    /// 18 digits in 64 bits.
+    /// The same, if `is_load`, as storage takes columns for a load: texts as Utf8, offsets and bytes, and decimals of
+    /// at most 18 digits in 64 bits.
     pub(crate) fn for_load(self, is_load: bool) -> Self {
         Self { is_load, ..self }
     }

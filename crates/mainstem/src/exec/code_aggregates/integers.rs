@@ -4,8 +4,9 @@
 //! Comes in: a column of integers or days, and the range in which its values are expected. Goes out: for each row the
 //! number of its group; at the end the values of all groups.
 //!
-//! The table is cut into pages, which are made when the first of their values comes. A value beyond the range is hashed,
-//! and so are all without a page once pages have few values: an estimate that is wrong costs time, and few bytes.
+//! The table is cut into pages, which are made when the first of their values comes. A value beyond the range is
+//! hashed, and so are all without a page once pages have few values: an estimate that is wrong costs time, and few
+//! bytes.
 //!
 //! Invariant: groups are numbered from 0 without gaps. It does not own: what is computed for a group.
 
@@ -40,8 +41,8 @@ pub(in crate::exec) struct IntegerRange {
 }
 
 impl IntegerRange {
-    /// That of values from `least` to `greatest` in a table of `rows` rows; `None` if they are too far from each other for
-    /// as many.
+    /// That of values from `least` to `greatest` in a table of `rows` rows; `None` if they are too far from each other
+    /// for as many.
     pub(super) fn of(least: i64, greatest: i64, rows: u64) -> Option<Self> {
         let values = u64::try_from(greatest.checked_sub(least)?).ok()?.checked_add(1)?;
         let is_near = values <= RANGE_MAX && values / VALUES_OF_ROW <= rows.max(ROWS_MIN);

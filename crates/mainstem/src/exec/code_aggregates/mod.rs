@@ -1,5 +1,5 @@
-//! GROUP BY on columns of few distinct texts works on their codes: no text is copied, hashed or compared for a row. GROUP
-//! BY on an integer whose values lie near each other does the same: its code is its distance from the least one.
+//! GROUP BY on columns of few distinct texts works on their codes: no text is copied, hashed or compared for a row.
+//! GROUP BY on an integer whose values lie near each other does the same: its code is its distance from the least one.
 //!
 //! Comes in: a physical plan in which all else is settled. Goes out: the same plan, in which the first step of such an
 //! aggregation reads texts as Arrow dictionaries from its scan, and is ours ([`operator`]); the second step is

@@ -4,8 +4,8 @@
 //! hand it on where dropping the rows of its input that have another value takes away rows of its output that have
 //! another value, and changes no other row. Columns are followed by position.
 //!
-//! Rows that have another value may change, though: where an outer join loses partners, rows come without them; where an
-//! anti join does, rows come that had one; and where rows are left out while groups are collected, groups lack rows.
+//! Rows that have another value may change, though: where an outer join loses partners, rows come without them; where
+//! an anti join does, rows come that had one; and where rows are left out while groups are collected, groups lack rows.
 //! Whoever drops them does so later, and an expression in between could fail for them. So a filter is handed on there
 //! only if all expressions above have an answer for any value; and to groups, too, if they see it from their first row
 //! on ([`RuntimeFilter::take_whole`]).

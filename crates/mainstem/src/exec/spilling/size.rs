@@ -41,8 +41,8 @@ pub(in crate::exec) fn certain_bytes(query_bytes: u64) -> u64 {
     query_bytes / SHARE
 }
 
-/// With fewer bytes for queries tables are not read in key order by several threads: each holds keys of a segment of each
-/// run that overlaps, about a megabyte, and nothing of that spills.
+/// With fewer bytes for queries tables are not read in key order by several threads: each holds keys of a segment of
+/// each run that overlaps, about a megabyte, and nothing of that spills.
 const KEY_ORDER_BYTES_MIN: u64 = 16 << 20;
 
 /// Whether plans by `config` may read tables in key order, in ranges.

@@ -1,5 +1,5 @@
-//! Where queries put aside what they have no memory for: a folder in `temp` of the database, which its disk has room for,
-//! or the system's folder for temporary files where the database is in memory or may not be written to.
+//! Where queries put aside what they have no memory for: a folder in `temp` of the database, which its disk has room
+//! for, or the system's folder for temporary files where the database is in memory or may not be written to.
 //!
 //! The folder is made when the first file is. Files go with what holds them; what a killed process leaves goes when the
 //! database is opened the next time (`mainstem_storage::disk::Disk::temporary_folder`).

@@ -56,7 +56,8 @@ struct Aggregate {
 }
 
 impl Table {
-    /// One without groups for `aggregate`, made of what has the columns of `input`; its keys may be integers of `range`.
+    /// One without groups for `aggregate`, made of what has the columns of `input`; its keys may be integers of
+    /// `range`.
     ///
     /// # Errors
     /// Internal.

@@ -62,8 +62,8 @@ impl ParquetFile {
         Ok(Self { path: path.to_owned(), file, metadata })
     }
 
-    /// The same, with columns as storage takes them for a load: texts as Utf8, offsets and bytes, but as Utf8View where a
-    /// batch may have more bytes than offsets tell; decimals that are integers of 64 bits in the file as such.
+    /// The same, with columns as storage takes them for a load: texts as Utf8, offsets and bytes, but as Utf8View where
+    /// a batch may have more bytes than offsets tell; decimals that are integers of 64 bits in the file as such.
     ///
     /// # Errors
     /// 22P04.

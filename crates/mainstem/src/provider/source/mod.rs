@@ -202,8 +202,8 @@ impl StoreSource {
         column.and_then(|column| column.distinct_count.get_value()).is_some_and(|distinct| *distinct <= max)
     }
 
-    /// Least and greatest value of output column `at`, an integer, in the rows that are merged, and how many rows the table
-    /// has. Others may lie beyond.
+    /// Least and greatest value of output column `at`, an integer, in the rows that are merged, and how many rows the
+    /// table has. Others may lie beyond.
     pub(crate) fn expected_integers(&self, at: usize) -> Option<(i64, i64, u64)> {
         let Snapshot::Of(view) = &self.snapshot else { return None };
         let known = view.statistics_of(&[self.column_at(at)?]);

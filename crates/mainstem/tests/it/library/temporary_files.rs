@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use mainstem::{Database, OpenOptions};
 
-/// More rows than queries may have in memory, whose sort the first batch ends: what was put aside is there until the result goes.
+/// More rows than queries may have in memory, whose sort the first batch ends: what was put aside is there until the
+/// result goes.
 const SORT: &str =
     "SELECT value, repeat('x', 100) FROM generate_series(1, 600000) AS t(value) ORDER BY value % 1009, value";
 
