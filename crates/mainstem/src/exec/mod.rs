@@ -9,6 +9,7 @@
 mod cancel;
 mod code_aggregates;
 mod dynamic_filters;
+mod eager_probes;
 mod environment;
 mod generate_series;
 mod memory_pool;

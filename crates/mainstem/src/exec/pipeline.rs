@@ -28,6 +28,7 @@
 //! | joins that may be larger than memory | `spilling_joins` | limits where they are, and keys that scans are told |
 //! | conditions in scans | `scan_filters` | no rule behind it that knows filters |
 //! | groups by codes and by integers near each other | `code_aggregates` | conditions in scans |
+//! | probe sides that begin early | `eager_probes` | joins as they are run |
 //! | joins made to be canceled | `cancel` | |
 //!
 //! Rules that a plan gives nothing to do are left out (`triggers`).
@@ -54,6 +55,7 @@ use mainstem_storage::database::Database;
 use super::cancel::interruptible;
 use super::code_aggregates::CodeAggregates;
 use super::dynamic_filters::DynamicFilters;
+use super::eager_probes::EagerProbes;
 use super::generate_series::GenerateSeries;
 use super::memory_pool::QueryPool;
 use super::merge_joins::MergeJoins;
@@ -192,6 +194,7 @@ pub(crate) fn template(storage: &Database, threads: usize) -> Result<SessionStat
         .with_physical_optimizer_rule(Arc::new(ScanFilters))
         // Scans have their filters by then.
         .with_physical_optimizer_rule(Arc::new(CodeAggregates))
+        .with_physical_optimizer_rule(Arc::new(EagerProbes))
         .build();
     register(&mut state)?;
     let physical = state.physical_optimizers().iter().cloned().map(triggered).collect();

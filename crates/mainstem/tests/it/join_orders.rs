@@ -2,7 +2,7 @@
 
 use mainstem::Connection;
 
-use super::support::{quiet, rows};
+use super::support::{merge, quiet, rows};
 
 /// Tables of very different sizes. `m` has rows that refer to nothing, and to the same thing twice.
 const TABLES: &str = "
@@ -152,4 +152,33 @@ fn joins_that_are_written_out_give_the_same_rows() {
     for way in ways {
         assert_eq!(sorted(&connection, way), expected, "{way}");
     }
+}
+
+/// Of nested joins the inner one begins while the outer one reads its build side: the same rows, the same errors, and none
+/// of what nobody asks for.
+#[test]
+fn probe_sides_that_begin_early_change_nothing() {
+    let database = quiet();
+    let connection = database.connect().unwrap();
+    connection
+        .execute(
+            "CREATE TABLE a (k INTEGER, n INTEGER); INSERT INTO a SELECT g, g % 1000 FROM generate_series(1, 150000) t(g);
+             CREATE TABLE b (k INTEGER, n INTEGER); INSERT INTO b SELECT g * 2, g % 7 FROM generate_series(1, 200000) t(g);
+             CREATE TABLE c (k INTEGER, n INTEGER); INSERT INTO c SELECT g * 3, g % 11 FROM generate_series(1, 300000) t(g);
+             SET threads = 2; SET plan_cache_mode = force_custom_plan",
+        )
+        .unwrap();
+    for name in ["a", "b", "c"] {
+        merge(&database, name);
+    }
+    let joined = "FROM a JOIN (SELECT b.k, b.n + c.n AS n FROM b JOIN c ON b.k = c.k) x ON a.k = x.k";
+    let plan = rows(&connection, &format!("EXPLAIN SELECT count(*), sum(x.n) {joined}")).join("\n");
+    assert!(plan.contains("EagerProbe"), "{plan}");
+    // Multiples of 6 up to 150,000.
+    let expected: i64 = (1..=25_000).map(|i| (i * 3) % 7 + (i * 2) % 11).sum();
+    assert_eq!(rows(&connection, &format!("SELECT count(*), sum(x.n) {joined}")), [format!("25000|{expected}")]);
+    assert_eq!(rows(&connection, &format!("SELECT 1 {joined} LIMIT 3")).len(), 3);
+    let failing = joined.replace("b.n + c.n", "10 / (b.n - c.n)");
+    let error = connection.query(&format!("SELECT sum(x.n) {failing}")).and_then(|rows| rows.collect_batches());
+    assert_eq!(error.unwrap_err().sqlstate(), "22012");
 }

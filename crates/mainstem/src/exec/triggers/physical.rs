@@ -47,6 +47,7 @@ pub(super) const TRIGGERS: &[(&str, Kinds)] = &[
     ("radix_sorts", REQUIRING),
     ("spilling_aggregates", AGGREGATE | DISTINCT | SUBQUERY),
     ("spilling_joins", JOIN | SUBQUERY),
+    ("eager_probes", JOIN | SUBQUERY),
     ("code_aggregates", AGGREGATE | DISTINCT),
 ];
 

@@ -40,6 +40,7 @@ use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExp
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricBuilder};
 use datafusion::physical_plan::{DisplayFormatType, SortOrderPushdownResult};
 use futures::FutureExt;
+use futures::future::join_all;
 use mainstem_storage::ids::ColumnId;
 use mainstem_storage::predicate::{CompareOp, Predicate, ValueRange};
 use mainstem_storage::row::Value;
@@ -51,7 +52,7 @@ use parking_lot::Mutex;
 use self::expression_filter::ExpressionFilter;
 pub(crate) use self::expression_filter::is_total;
 pub(crate) use self::runtime_filter::RuntimeFilter;
-use self::stream::{Origins, StoreRows, StoreStream};
+use self::stream::{Origins, StoreRows, StoreStream, yields_once};
 use super::scan_slot::{ScanInput, ScanSlot};
 use super::statistics::of_any_run;
 
@@ -437,7 +438,11 @@ impl DataSource for StoreSource {
         };
         let metrics = self.metrics();
         let keys = self.filters.iter().map(|(_, keys)| keys.clone().wait());
-        let waits = (!self.filters.is_empty()).then(|| futures::future::join_all(keys).map(drop).boxed());
+        let waits = match (self.filters.is_empty(), self.partitions) {
+            (true, 1) => None,
+            (false, 1) => Some(join_all(keys).map(drop).boxed()),
+            _ => Some(join_all(keys).then(|_| yields_once()).boxed()),
+        };
         Ok(Box::pin(StoreStream {
             waits,
             rows,

@@ -1,5 +1,6 @@
 //! The batches of one partition of a scan.
 
+use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -21,7 +22,7 @@ const BATCHES_TOGETHER_MAX: usize = 32;
 
 /// Batches of one partition.
 pub(super) struct StoreStream {
-    /// For the keys that its rows are to have.
+    /// For the keys that its rows are to have, and for other partitions.
     pub(super) waits: Option<BoxFuture<'static, ()>>,
     pub(super) rows: StoreRows,
     pub(super) schema: SchemaRef,
@@ -136,6 +137,22 @@ impl Origins {
             filtered.add(more(emitted.filtered, before.filtered));
         }
     }
+}
+
+/// Leaves the thread to others once, of several partitions before they read.
+///
+/// One partition makes the hash table that all of a join want, and wakes the others when it is there: of these tokio's
+/// worker has the last one wait until its own task rests, and lets no other worker have it. The task would read
+/// everything alone. A task that wakes itself stands in a queue that other workers take from.
+pub(super) fn yields_once() -> impl Future<Output = ()> {
+    let mut has_yielded = false;
+    poll_fn(move |context| {
+        if std::mem::replace(&mut has_yielded, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
 }
 
 impl StoreStream {
