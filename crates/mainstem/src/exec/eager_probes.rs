@@ -1,15 +1,15 @@
 //! Probe sides of hash joins that begin while the build side is still read.
 //!
 //! DataFusion 55.2's hash join asks its probe side for the first rows when its hash table is made, which one thread
-//! does. Joins inside the probe side begin no earlier, so that tables of several joins are made one after the other, each
-//! by one thread, while the others wait.
+//! does. Joins inside the probe side begin no earlier, so that tables of several joins are made one after the other,
+//! each by one thread, while the others wait.
 //!
-//! Comes in: a physical plan in which all else is settled. Goes out: the same plan, in which the probe side of a join with
-//! a large build side stands below an [`EagerProbe`], if there is another join in it. That has a task of its own ask for
-//! the first batch as soon as the plan is started, and hands the rest of its input on as it is.
+//! Comes in: a physical plan in which all else is settled. Goes out: the same plan, in which the probe side of a join
+//! with a large build side stands below an [`EagerProbe`], if there is another join in it. That has a task of its own
+//! ask for the first batch as soon as the plan is started, and hands the rest of its input on as it is.
 //!
-//! Invariants: rows, their order and partitions stay. An error of a first batch that nobody asks for is nobody's. A probe
-//! side that waits for the keys of the build side waits in its task. It does not own: how long (`RuntimeFilter`).
+//! Invariants: rows, their order and partitions stay. An error of a first batch that nobody asks for is nobody's. A
+//! probe side that waits for the keys of the build side waits in its task. It does not own: how long (`RuntimeFilter`).
 
 use std::fmt;
 use std::sync::Arc;

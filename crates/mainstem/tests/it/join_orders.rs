@@ -154,8 +154,8 @@ fn joins_that_are_written_out_give_the_same_rows() {
     }
 }
 
-/// Of nested joins the inner one begins while the outer one reads its build side: the same rows, the same errors, and none
-/// of what nobody asks for.
+/// Of nested joins the inner one begins while the outer one reads its build side: the same rows, the same errors, and
+/// none of what nobody asks for.
 #[test]
 fn probe_sides_that_begin_early_change_nothing() {
     let database = quiet();
