@@ -141,9 +141,9 @@ impl Origins {
 
 /// Leaves the thread to others once, of several partitions before they read.
 ///
-/// One partition makes the hash table that all of a join want, and wakes the others when it is there: of these tokio's
-/// worker has the last one wait until its own task rests, and lets no other worker have it. The task would read
-/// everything alone. A task that wakes itself stands in a queue that other workers take from.
+/// One partition makes the hash table that all of a join want, and wakes the others when it is there. A worker of tokio
+/// 1.54 keeps the task that was woken last until its own task rests, and lets no other worker have it: the task would
+/// read everything alone. A task that wakes itself stands in a queue that other workers take from.
 pub(super) fn yields_once() -> impl Future<Output = ()> {
     let mut has_yielded = false;
     poll_fn(move |context| {
