@@ -32,7 +32,7 @@ use datafusion::physical_plan::joins::{
     CrossJoinExec, HashJoinExec, NestedLoopJoinExec, NestedLoopJoinExecBuilder, PiecewiseMergeJoinExec,
     SortMergeJoinExec, SymmetricHashJoinExec,
 };
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties};
 use futures::Stream;
 
 use crate::exec::Cancel;
@@ -142,7 +142,11 @@ impl ExecutionPlan for AskingJoin {
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let batches = self.join.execute(partition, context)?;
-        Ok(Box::pin(AskingBatches { batches, cancel: self.cancel.clone(), since_yield: 0 }))
+        // Of several partitions one has made what all want: behind its first batch others have a turn, as where scans
+        // begin (`provider::source::stream`).
+        let is_one = self.join.output_partitioning().partition_count() == 1;
+        let since_yield = if is_one { 0 } else { BATCHES_BETWEEN_YIELDS - 1 };
+        Ok(Box::pin(AskingBatches { batches, cancel: self.cancel.clone(), since_yield }))
     }
 }
 
