@@ -260,6 +260,7 @@ mod tests {
             "spilling_aggregates",
             "spilling_joins",
             "code_aggregates",
+            "eager_probes",
         ];
         let all: HashSet<_> = ours.chain(logical).chain(physical).chain(last.map(str::to_owned)).collect();
         for name in triggers::names() {
