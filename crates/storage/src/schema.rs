@@ -106,6 +106,18 @@ impl DataType {
             .flatten()
     }
 
+    /// Whether it has sums, of numbers without a fraction in storage, and those of any number of rows fit 128 bits.
+    #[must_use]
+    pub fn has_small_sums(self) -> bool {
+        /// 10^19 times 2^63 rows is less than 2^127.
+        const DIGITS_MAX: u8 = 19;
+        match self {
+            Self::SmallInt | Self::Integer | Self::BigInt => true,
+            Self::Decimal { precision, .. } => precision <= DIGITS_MAX,
+            _ => false,
+        }
+    }
+
     /// Whether its values are whole numbers of at most 64 bits, in storage: [`Value::Int`].
     #[must_use]
     pub fn is_whole(self) -> bool {

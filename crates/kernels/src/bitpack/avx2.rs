@@ -4,7 +4,7 @@
 //! reference of a frame is added always (0 for plain codes): the loops are bound by their stores.
 
 use super::lanes::{BLOCK, Lanes16, Lanes32, Lanes64, WIDTH_MAX_16, WIDTH_MAX_32, narrow_16_to_8, narrow_32_to_16};
-use super::lanes::{origin, source};
+use super::lanes::{origin, prefetch, source};
 use crate::cast::Pod;
 use std::arch::x86_64::*;
 
@@ -23,7 +23,9 @@ fn each_block<T: Pod>(
     let (blocks, rest) = out.as_chunks_mut::<BLOCK>();
     for block in blocks {
         let mut buffer = None;
-        unpack(source(packed, at, width, &mut buffer), block.as_mut_ptr());
+        let from = source(packed, at, width, &mut buffer);
+        prefetch(from, width);
+        unpack(from, block.as_mut_ptr());
         at += 8 * width as usize;
     }
     if !rest.is_empty() {

@@ -13,13 +13,15 @@
 //! The AVX2 twins work in blocks of 64 rows: since 8 values fill `width` bytes exactly, the place of each value inside
 //! a group is the same for the whole call. One byte shuffle, one variable shift and one mask bring 16, 8 or 4 of
 //! them into lanes (the technique of Lemire and Boytsov, "Decoding billions of integers per second through
-//! vectorization", section 3, on a horizontal layout).
+//! vectorization", section 3, on a horizontal layout). The AVX-512 twins fill whole registers in the same way.
 //!
 //! Invariants: nothing is read outside `packed`. `packed` may lack the padding of the last 8 bytes.
 //! Panics: a width above the type's, or rows that `packed` does not hold.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod lanes;
 pub mod scalar;
@@ -118,8 +120,13 @@ macro_rules! unpack {
             check(packed, width, start, out.len(), $width_max);
             #[cfg(target_arch = "x86_64")]
             if fast(width, $fast_max, out.len()) {
-                // SAFETY: the processor has AVX2; rows and width were checked.
-                return unsafe { avx2::$twin(packed, width, start, $($reference,)? out) };
+                // SAFETY: the processor has the features that the twin asks for; rows and width were checked.
+                return unsafe {
+                    match crate::dispatch::avx512() {
+                        true => avx512::$twin(packed, width, start, $($reference,)? out),
+                        false => avx2::$twin(packed, width, start, $($reference,)? out),
+                    }
+                };
             }
             scalar::$name(packed, width, start, out);
         }
@@ -143,8 +150,13 @@ macro_rules! unpack_for {
             check(packed, width, start, out.len(), $width_max);
             #[cfg(target_arch = "x86_64")]
             if fast(width, $fast_max, out.len()) {
-                // SAFETY: the processor has AVX2; rows and width were checked.
-                return unsafe { avx2::$twin(packed, width, start, reference as $u, $cast(out)) };
+                // SAFETY: the processor has the features that the twin asks for; rows and width were checked.
+                return unsafe {
+                    match crate::dispatch::avx512() {
+                        true => avx512::$twin(packed, width, start, reference as $u, $cast(out)),
+                        false => avx2::$twin(packed, width, start, reference as $u, $cast(out)),
+                    }
+                };
             }
             scalar::$name(packed, width, start, reference, out);
         }
@@ -162,6 +174,15 @@ unpack_for! {
 /// `reference` plus each code of rows `start..start + out.len()`, wrapping. Width at most 64.
 pub fn unpack_for_i128(packed: &[u8], width: u32, start: usize, reference: i128, out: &mut [i128]) {
     check(packed, width, start, out.len(), 64);
+    #[cfg(target_arch = "x86_64")]
+    if fast(width, lanes::WIDTH_MAX_64, out.len())
+        && crate::dispatch::avx512()
+        && let Ok(reference) = i64::try_from(reference)
+        && reference.checked_add_unsigned(mask(width)).is_some()
+    {
+        // SAFETY: the processor has the features that the twin asks for; rows and width were checked.
+        return unsafe { avx512::unpack_128(packed, width, start, reference, out) };
+    }
     let mut codes = [0u64; 256];
     let mut row = start;
     for values in out.chunks_mut(codes.len()) {

@@ -34,11 +34,43 @@ fn pack_follows_the_definition() {
     }
 }
 
-/// Both twins of one call on rows `start..start + len`, with the result in a slice that starts at `shift`, so that
+/// The AVX2 twins, which a processor with AVX-512 would not come to, where they take a call.
+mod with_avx2 {
+    use super::super::*;
+
+    macro_rules! twins {
+        ($($name:ident $t:ty, $fast_max:expr, $twin:ident, ($($reference:ident: $r:ty as $u:ty)?), ($($zero:literal)?), $cast:ident;)*) => {$(
+            pub(super) fn $name(packed: &[u8], width: u32, start: usize, $($reference: $r,)? out: &mut [$t]) {
+                #[cfg(target_arch = "x86_64")]
+                if fast(width, $fast_max, out.len()) {
+                    check(packed, width, start, out.len(), $fast_max);
+                    // SAFETY: the processor has AVX2; rows and width were checked.
+                    return unsafe { avx2::$twin(packed, width, start, $($reference as $u,)? $($zero,)? $cast(out)) };
+                }
+                scalar::$name(packed, width, start, $($reference,)? out);
+            }
+        )*};
+    }
+    fn same<T>(out: &mut [T]) -> &mut [T] {
+        out
+    }
+    twins! {
+        unpack_u64 u64, lanes::WIDTH_MAX_64, unpack_64, (), (0), same;
+        unpack_u32 u32, 32, unpack_32, (), (0), same;
+        unpack_u16 u16, 16, unpack_16, (), (0), same;
+        unpack_u8 u8, 8, unpack_8, (), (), same;
+        unpack_for_i64 i64, lanes::WIDTH_MAX_64, unpack_64, (reference: i64 as u64), (), as_u64;
+        unpack_for_i32 i32, 32, unpack_32, (reference: i32 as u32), (), as_u32;
+        unpack_for_i16 i16, 16, unpack_16, (reference: i16 as u16), (), as_u16;
+    }
+    pub(super) use super::super::scalar::unpack_for_i128;
+}
+
+/// All twins of one call on rows `start..start + len`, with the result in a slice that starts at `shift`, so that
 /// output alignment varies too.
 macro_rules! twins {
     ($packed:expr, $width:expr, $start:expr, $len:expr, $expected:expr, $name:ident $t:ty $(, $reference:expr)?) => {{
-        for twin in [$name, scalar::$name] {
+        for twin in [$name, scalar::$name, with_avx2::$name] {
             let shift = $start % 4;
             let mut out = vec![<$t>::MAX; shift + $len + 1];
             twin($packed, $width, $start, $($reference,)? &mut out[shift..shift + $len]);
@@ -57,7 +89,9 @@ fn unpack_all(packed: &[u8], width: u32, start: usize, len: usize, values: &[u64
     let reference = crate::hash::hash_u64(seed) as i64;
     twins!(packed, width, start, len, values, unpack_u64 u64);
     twins!(packed, width, start, len, values, unpack_for_i64 i64, reference);
-    twins!(packed, width, start, len, values, unpack_for_i128 i128, i128::from(reference) << 60);
+    for reference in [i128::from(reference) << 60, i128::from(reference), i128::from(reference >> 7), i64::MAX.into()] {
+        twins!(packed, width, start, len, values, unpack_for_i128 i128, reference);
+    }
     if width <= 32 {
         twins!(packed, width, start, len, values, unpack_u32 u32);
         twins!(packed, width, start, len, values, unpack_for_i32 i32, reference as i32);

@@ -3,7 +3,8 @@
 use super::lanes::*;
 use crate::bitpack;
 use crate::bitpack::lanes::{
-    BLOCK, Lanes16, Lanes32, Lanes64, WIDTH_MAX_16, WIDTH_MAX_32, WIDTH_MAX_64, narrow_16_to_8, origin, source,
+    BLOCK, Lanes16, Lanes32, Lanes64, WIDTH_MAX_16, WIDTH_MAX_32, WIDTH_MAX_64, narrow_16_to_8, origin, prefetch,
+    source,
 };
 use std::arch::x86_64::*;
 use std::array::from_fn;
@@ -16,7 +17,9 @@ fn each_block(packed: &[u8], width: u32, first: usize, len: usize, out: &mut [u6
     let mut at = first;
     for word in out.iter_mut() {
         let mut buffer = None;
-        *word = test(source(packed, at, width, &mut buffer));
+        let block = source(packed, at, width, &mut buffer);
+        prefetch(block, width);
+        *word = test(block);
         at += 8 * width as usize;
     }
     crate::bitmap::mask_end(out, len);

@@ -44,3 +44,32 @@ pub(super) fn sum_i64(values: &[i64]) -> i128 {
     }
     (high << 32) + low - ((values.len() as i128) << 63)
 }
+
+/// Adds `part` of each value that is selected, and 0 for the others, to one of [`LANES`] accumulators.
+#[inline(always)]
+fn selected_lanes<T: Copy>(blocks: &[[T; 64]], selection: &[u64], part: impl Fn(T) -> u64) -> u64 {
+    let mut sums = [0_u64; LANES];
+    for (block, &word) in blocks.iter().zip(selection) {
+        for (group, values) in block.as_chunks::<LANES>().0.iter().enumerate() {
+            let bits = word >> (group * LANES);
+            for (lane, (sum, &value)) in sums.iter_mut().zip(values).enumerate() {
+                *sum += part(value) & (bits >> lane & 1).wrapping_neg();
+            }
+        }
+    }
+    sums.iter().sum()
+}
+
+/// See [`super::sum_selected_u32`]. One word of `selection` per block.
+#[target_feature(enable = "avx2")]
+pub(super) fn sum_selected_u32(blocks: &[[u32; 64]], selection: &[u64]) -> u64 {
+    selected_lanes(blocks, selection, u64::from)
+}
+
+/// See [`super::sum_selected_u64`]. One word of `selection` per block.
+#[target_feature(enable = "avx2")]
+pub(super) fn sum_selected_u64(blocks: &[[u64; 64]], selection: &[u64]) -> u128 {
+    let low = selected_lanes(blocks, selection, |value| value & 0xffff_ffff);
+    let high = selected_lanes(blocks, selection, |value| value >> 32);
+    (u128::from(high) << 32) + u128::from(low)
+}

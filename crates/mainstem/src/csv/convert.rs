@@ -29,8 +29,9 @@ pub(crate) struct Conversion<'a> {
 /// A row that is left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reject {
-    /// Where it begins.
+    /// Where it begins: its line, from 1, and the bytes before it.
     pub(crate) line: u64,
+    pub(crate) byte: u64,
     pub(crate) column: String,
     /// What is wrong with its text.
     pub(crate) reason: String,
@@ -145,7 +146,7 @@ impl<'a> Conversion<'a> {
 
     /// The rows of `batch` all texts of which are values.
     fn good_rows(&self, batch: TextBatch) -> Result<Converted> {
-        let TextBatch { columns, lines } = batch;
+        let TextBatch { columns, lines, starts } = batch;
         let mut is_good = vec![true; lines.len()];
         let mut rejects = Vec::new();
         for (at, column) in self.wanted() {
@@ -156,7 +157,8 @@ impl<'a> Conversion<'a> {
                 if let Some(good) = is_good.get_mut(bad)
                     && std::mem::take(good)
                 {
-                    rejects.push(self.reject(at, column, text, bad, &lines));
+                    let place = (lines.get(bad).copied(), starts.get(bad).copied());
+                    rejects.push(self.reject(at, column, text, bad, place));
                 }
                 from = bad + 1;
             }
@@ -164,16 +166,26 @@ impl<'a> Conversion<'a> {
         rejects.sort_by_key(|reject| reject.line);
         let mask = BooleanArray::from(is_good.clone());
         let columns = columns.iter().map(|column| filter(column, &mask)).collect::<std::result::Result<Vec<_>, _>>()?;
-        let lines = lines.into_iter().zip(is_good).filter(|(_, good)| *good).map(|(line, _)| line).collect();
-        let rest = TextBatch { columns, lines };
+        let good = |places: Vec<u64>| -> Vec<u64> {
+            places.into_iter().zip(&is_good).filter(|(_, good)| **good).map(|(place, _)| place).collect()
+        };
+        let rest = TextBatch { columns, lines: good(lines), starts: good(starts) };
         Ok((self.typed(&rest)?, rest.lines, rejects))
     }
 
-    fn reject(&self, at: usize, column: &Column, text: &ArrayRef, row: usize, lines: &[u64]) -> Reject {
+    fn reject(
+        &self,
+        at: usize,
+        column: &Column,
+        text: &ArrayRef,
+        row: usize,
+        (line, byte): (Option<u64>, Option<u64>),
+    ) -> Reject {
         let one = text.slice(row, 1);
         let shown = one.as_string_opt::<i32>().and_then(|texts| texts.iter().next().flatten()).unwrap_or_default();
         Reject {
-            line: lines.get(row).copied().unwrap_or_default(),
+            line: line.unwrap_or_default(),
+            byte: byte.unwrap_or_default(),
             column: column.name.clone(),
             reason: self.column(at, &one).err().map(|error| error.to_string()).unwrap_or_default(),
             text: shown.chars().take(REJECT_CHARS_MAX).collect(),

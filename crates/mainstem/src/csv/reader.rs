@@ -25,19 +25,26 @@ pub(crate) struct TextBatch {
     pub(crate) columns: Vec<ArrayRef>,
     /// The line each row began on, from 1.
     pub(crate) lines: Vec<u64>,
+    /// Where each row began: the bytes before it.
+    pub(crate) starts: Vec<u64>,
 }
 
 impl TextBatch {
-    /// The fields of `lines`, in columns called `names`; None without lines.
+    /// The fields of the rows that began on `lines` and at `starts`, in columns called `names`; None without lines.
     ///
     /// # Errors
     /// 22021.
-    pub(super) fn of(columns: Vec<Fields>, lines: Vec<u64>, names: &[String]) -> Result<Option<Self>> {
+    pub(super) fn of(
+        columns: Vec<Fields>,
+        lines: Vec<u64>,
+        starts: Vec<u64>,
+        names: &[String],
+    ) -> Result<Option<Self>> {
         if lines.is_empty() {
             return Ok(None);
         }
         let columns = columns.into_iter().zip(names).map(|(fields, name)| fields.into_array(&lines, name));
-        Ok(Some(Self { columns: columns.collect::<Result<Vec<_>>>()?, lines }))
+        Ok(Some(Self { columns: columns.collect::<Result<Vec<_>>>()?, lines, starts }))
     }
 }
 
@@ -51,6 +58,8 @@ pub(crate) struct CsvReader<R> {
     end: usize,
     eof: bool,
     line: u64,
+    /// Bytes before the chunk.
+    before: u64,
     /// Whether nothing was read of a file, which may begin with a mark of its byte order.
     at_start: bool,
     header_pending: bool,
@@ -80,8 +89,8 @@ impl<R: Read> CsvReader<R> {
     pub(crate) fn new(input: R, options: CsvOptions, names: Vec<String>) -> Self {
         let header_pending = options.header;
         let chunk = vec![0; CHUNK_BYTES];
-        let (at, end, eof, line, at_start, finds_line_end) = (0, 0, false, 1, true, false);
-        Self { input, options, names, chunk, at, end, eof, line, at_start, header_pending, finds_line_end }
+        let (at, end, eof, line, before, at_start, finds_line_end) = (0, 0, false, 1, 0, true, false);
+        Self { input, options, names, chunk, at, end, eof, line, before, at_start, header_pending, finds_line_end }
     }
 
     /// The same, whose lines end in carriage returns if the first one does.
@@ -98,6 +107,12 @@ impl<R: Read> CsvReader<R> {
         self
     }
 
+    /// The same, of an input that has `bytes` before it.
+    pub(super) fn behind(mut self, bytes: u64) -> Self {
+        self.before = bytes;
+        self
+    }
+
     /// Up to `rows` more rows; None at the end.
     ///
     /// # Errors
@@ -111,15 +126,16 @@ impl<R: Read> CsvReader<R> {
             self.header()?;
         }
         let mut columns: Vec<Fields> = self.names.iter().map(|_| Fields::default()).collect();
-        let mut lines = Vec::new();
+        let (mut lines, mut starts) = (Vec::new(), Vec::new());
         while lines.len() < rows && columns.iter().map(|c| c.text.len()).sum::<usize>() < BATCH_BYTES {
-            let line = self.line;
+            let (line, start) = (self.line, self.before + self.at as u64);
             if !self.record(&mut columns)? {
                 break;
             }
             lines.push(line);
+            starts.push(start);
         }
-        TextBatch::of(columns, lines, &self.names)
+        TextBatch::of(columns, lines, starts, &self.names)
     }
 
     /// Reads a record; false at the end of the file.
@@ -250,6 +266,7 @@ impl<R: Read> CsvReader<R> {
     fn window(&mut self) -> Result<&[u8]> {
         while self.at == self.end && !self.eof {
             let read = self.read_behind(0)?;
+            self.before += self.end as u64;
             self.at = 0;
             self.end = read;
             self.eof = read == 0;

@@ -19,6 +19,9 @@ pub(crate) struct TextReader<R> {
     line: u64,
     /// How many lines it took: line breaks may stand behind a backslash.
     lines: u64,
+    /// Bytes before it, and of it with its end.
+    start: u64,
+    bytes: u64,
     header_pending: bool,
     ended: bool,
 }
@@ -28,7 +31,18 @@ impl<R: Read> TextReader<R> {
     pub(crate) fn new(input: R, options: TextOptions, names: Vec<String>) -> Self {
         let input = BufReader::with_capacity(CHUNK_BYTES, input);
         let header_pending = options.header;
-        Self { input, options, names, record: Vec::new(), line: 1, lines: 0, header_pending, ended: false }
+        Self {
+            input,
+            options,
+            names,
+            record: Vec::new(),
+            line: 1,
+            lines: 0,
+            start: 0,
+            bytes: 0,
+            header_pending,
+            ended: false,
+        }
     }
 
     /// Up to `rows` more rows; None at the end.
@@ -40,14 +54,15 @@ impl<R: Read> TextReader<R> {
             self.next_record()?;
         }
         let mut columns: Vec<Fields> = self.names.iter().map(|_| Fields::default()).collect();
-        let mut lines = Vec::new();
+        let (mut lines, mut starts) = (Vec::new(), Vec::new());
         let mut bytes = 0;
         while lines.len() < rows && bytes < BATCH_BYTES && self.next_record()? {
             bytes += self.record.len();
             self.split(&mut columns)?;
             lines.push(self.line);
+            starts.push(self.start);
         }
-        TextBatch::of(columns, lines, &self.names)
+        TextBatch::of(columns, lines, starts, &self.names)
     }
 
     /// Reads the next line, and those that follow it because its end stands behind a backslash; false at the end of the
@@ -55,11 +70,13 @@ impl<R: Read> TextReader<R> {
     fn next_record(&mut self) -> Result<bool> {
         self.line += self.lines;
         self.lines = 0;
+        self.start += std::mem::take(&mut self.bytes);
         self.record.clear();
         while !self.ended {
             let limit = (ROW_BYTES_MAX + 1 - self.record.len()) as u64;
             let read = (&mut self.input).take(limit).read_until(b'\n', &mut self.record);
             let read = read.map_err(|e| Error::io("read", "the data", e))?;
+            self.bytes += read as u64;
             if self.record.len() > ROW_BYTES_MAX {
                 return Err(self.malformed("a row is longer than 1 GiB".into()));
             }

@@ -36,9 +36,10 @@ pub(super) struct Rejected {
 }
 
 /// Names and types of the columns that a table of rejects has.
-const REJECT_COLUMNS: [(&str, DataType); 5] = [
+const REJECT_COLUMNS: [(&str, DataType); 6] = [
     ("file", DataType::Text { max_chars: None }),
     ("line", DataType::BigInt),
+    ("byte", DataType::BigInt),
     ("column_name", DataType::Text { max_chars: None }),
     ("reason", DataType::Text { max_chars: None }),
     ("text", DataType::Text { max_chars: None }),
@@ -75,8 +76,8 @@ impl Rejected {
                 let columns = table.columns.iter().map(|column| (column.name.as_str(), column.data_type));
                 if !columns.eq(REJECT_COLUMNS) {
                     let message = format!(
-                        "table \"{}\" is no table of rejects: those have file TEXT, line BIGINT, column_name TEXT, \
-                         reason TEXT, text TEXT",
+                        "table \"{}\" is no table of rejects: those have file TEXT, line BIGINT, byte BIGINT, \
+                         column_name TEXT, reason TEXT, text TEXT",
                         table.name
                     );
                     return Err(Error::invalid(sqlstate::INVALID_TABLE, message));
@@ -120,10 +121,13 @@ impl Rejected {
         let texts = |of: &dyn Fn(&Reject) -> String| -> ArrayRef {
             Arc::new(StringViewArray::from_iter_values(rejects.iter().map(of)))
         };
-        let lines = rejects.iter().map(|reject| reject.line as i64);
+        let numbers = |of: &dyn Fn(&Reject) -> u64| -> ArrayRef {
+            Arc::new(Int64Array::from_iter_values(rejects.iter().map(|reject| of(reject) as i64)))
+        };
         let columns: Vec<ArrayRef> = vec![
             texts(&|_| self.source.to_string()),
-            Arc::new(Int64Array::from_iter_values(lines)),
+            numbers(&|reject| reject.line),
+            numbers(&|reject| reject.byte),
             texts(&|reject| reject.column.clone()),
             texts(&|reject| reject.reason.clone()),
             texts(&|reject| reject.text.clone()),

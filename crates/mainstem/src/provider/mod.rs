@@ -28,7 +28,7 @@ pub(crate) use files::{FileCache, FileTable, ParquetFile, compression_of, expand
 pub(crate) use missing::{Wanted, undefined_schema, undefined_table};
 pub(crate) use names::{Names, TEMPORARY};
 pub(crate) use scan_slot::{ScanInput, ScanSlot};
-pub(crate) use source::{RuntimeFilter, StoreSource, is_total};
+pub(crate) use source::{Executions, RuntimeFilter, StoreSource, is_total, yields_once};
 pub(crate) use system::{Cell, SystemTables};
 pub(crate) use table::UserTable;
 pub(crate) use values::to_scalar;

@@ -510,21 +510,21 @@ fn copy_leaves_wrong_values_out() {
     // Where they are told.
     files.notices(&format!("{ignoring}, REJECTS_TABLE wrong)"));
     assert_eq!(
-        files.rows("SELECT line, column_name, text FROM wrong ORDER BY line"),
-        ["2|k|x", "3|d|2024-02-30", "5|k|y"]
+        files.rows("SELECT line, byte, column_name, text FROM wrong ORDER BY line"),
+        ["2|15|k|x", "3|30|d|2024-02-30", "5|50|k|y"]
     );
     assert_eq!(files.rows("SELECT count(*) FROM wrong WHERE file LIKE '%f.csv' AND reason LIKE '%invalid%'"), ["3"]);
     let data = b"1\t\\N\t\\N\nq\t\\N\t\\N\n";
     let sql = "COPY t FROM STDIN (ON_ERROR ignore, REJECTS_TABLE wrong, LOG_VERBOSITY silent)";
     assert_eq!(files.connection.copy_in(sql, &data[..]).unwrap(), 1);
-    assert_eq!(files.rows("SELECT file, line, text FROM wrong WHERE text = 'q'"), ["STDIN|2|q"]);
+    assert_eq!(files.rows("SELECT file, line, byte, text FROM wrong WHERE text = 'q'"), ["STDIN|2|8|q"]);
     assert_eq!(
         files.notices(&format!("{ignoring}, REJECTS_FILE '$/wrong.csv')")),
         ["3 rows were skipped due to data type incompatibility"]
     );
     assert_eq!(
-        files.rows("SELECT line, column_name, text FROM '$/wrong.csv' WHERE file LIKE '%f.csv' ORDER BY line"),
-        ["2|k|x", "3|d|2024-02-30", "5|k|y"]
+        files.rows("SELECT line, byte, column_name, text FROM '$/wrong.csv' WHERE file LIKE '%f.csv' ORDER BY line"),
+        ["2|15|k|x", "3|30|d|2024-02-30", "5|50|k|y"]
     );
     // A statement that fails leaves the file as it was.
     assert_eq!(files.code(&format!("{ignoring}, REJECT_LIMIT 1, REJECTS_FILE '$/wrong.csv')")), "22P02");
@@ -568,9 +568,14 @@ fn rejects_are_the_same_by_threads() {
     assert_eq!(files.rows("SELECT count(*), min(line), max(line) FROM a"), ["298|6|299679"]);
     assert_eq!(
         files
-            .rows("SELECT line, column_name, reason, text FROM a EXCEPT SELECT line, column_name, reason, text FROM b"),
+            .rows("SELECT line, byte, column_name, reason, text FROM a EXCEPT SELECT line, byte, column_name, reason, text FROM b"),
         Vec::<String>::new()
     );
+    for told in files.rows("SELECT byte, text FROM a") {
+        let (byte, wrong) = told.split_once('|').unwrap();
+        let before = &text[..byte.parse().unwrap()];
+        assert!(before.ends_with('\n') && text[before.len()..].starts_with(&format!("{wrong},a")), "{told}");
+    }
     assert_eq!(files.rows("SELECT count(*) FROM b"), ["298"]);
     assert_eq!(
         files.rows("SELECT count(*), count(DISTINCT k) FROM t"),

@@ -31,6 +31,13 @@ fn from_metadata(connection: &Connection, sql: &str) -> Option<(usize, usize)> {
         .then(|| (number("segments_from_metadata"), number("segments") - number("segments_pruned")))
 }
 
+/// Of how many segments EXPLAIN ANALYZE says that codes were added up.
+fn on_codes(connection: &Connection, sql: &str) -> usize {
+    let plan = rows(connection, &format!("EXPLAIN ANALYZE {sql}")).concat();
+    let (_, rest) = plan.split_once("segments_on_codes=").unwrap_or_else(|| panic!("no codes in {plan}"));
+    rest.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().unwrap()
+}
+
 /// The same query, one of whose predicates is none of the store's.
 fn of_rows(sql: &str) -> String {
     match sql.split_once(" FROM t WHERE ") {
@@ -72,6 +79,18 @@ fn whole_segments_without_deletes_are_answered_from_metadata() {
         check("SELECT count(*), min(t), max(f), sum(d) FROM t WHERE k >= 10000 AND k < 50000", Some((4, 6)));
         check("SELECT max(v) FROM t WHERE k >= 100 AND k < 8000", None);
         check("SELECT min(a), max(b), sum(a) FROM (SELECT d AS a, k AS b FROM t WHERE k > 50000) AS x", Some((6, 7)));
+        // What metadata does not tell, codes do: of segments that are cut, of counts and sums.
+        check("SELECT count(*), sum(v), avg(d), count(v) FROM t WHERE k >= 10000 AND k < 50000", Some((4, 6)));
+        check("SELECT sum(v), sum(d) FROM t WHERE v < 100 AND t IN ('t5', 't7', 't16')", Some((0, all)));
+        check("SELECT count(*) FROM t WHERE v IS NULL", Some((0, all)));
+        check("SELECT sum(v) FROM t WHERE v < 0", None);
+        for (sql, expected) in [
+            ("SELECT count(*), sum(v) FROM t WHERE k >= 10000 AND k < 50000", 2),
+            ("SELECT count(*), sum(v), max(k) FROM t WHERE k >= 10000 AND k < 50000", 0),
+            ("SELECT sum(v) FROM t WHERE v < 100", all),
+        ] {
+            assert_eq!(on_codes(&connection, sql), expected, "{sql}");
+        }
         // Not what metadata knows, for any of them.
         check("SELECT count(*), sum(f) FROM t WHERE k >= 8192", None);
         check("SELECT count(DISTINCT v), max(k) FROM t WHERE k >= 8192", None);
@@ -85,8 +104,13 @@ fn whole_segments_without_deletes_are_answered_from_metadata() {
     assert_eq!(from_metadata(&connection, sum), Some((10, 12)));
     assert_eq!(rows(&connection, sum), rows(&connection, &of_rows(sum)));
     assert_eq!(from_metadata(&connection, "SELECT count(*), count(k) FROM t WHERE k >= 8192"), Some((12, 12)));
+    assert_eq!(on_codes(&connection, "SELECT sum(v), count(*) FROM t WHERE k >= 8192"), 2, "those with deletes");
+    let sums = "SELECT sum(v), avg(d), count(v), count(*) FROM t WHERE k >= 8192";
+    assert_eq!(rows(&connection, sums), rows(&connection, &of_rows(sums)));
     connection.execute("BEGIN").unwrap();
     connection.execute("DELETE FROM t WHERE k = 30000").unwrap();
+    assert_eq!(on_codes(&connection, "SELECT sum(v), count(*) FROM t WHERE k >= 8192"), 3, "and its own");
+    assert_eq!(rows(&connection, sums), rows(&connection, &of_rows(sums)));
     assert_eq!(from_metadata(&connection, sum), Some((9, 12)));
     assert_eq!(rows(&connection, sum), rows(&connection, &of_rows(sum)));
     assert_eq!(from_metadata(&database.connect().unwrap(), sum), Some((10, 12)));
@@ -131,10 +155,10 @@ fn kept_plans_answer_from_the_metadata_of_their_run() {
     for (nth, change) in changes.iter().enumerate() {
         planned.execute(change).unwrap();
         for _ in 0..2 {
-            for (from, to) in [(0, 2000), (20, 90), (95, 400), (500, 600), (1000, 2000)] {
-                let sql = format!(
-                    "SELECT sum(v), count(v), min(v), max(k) FROM t WHERE v >= 0 AND k > {from} AND k <= {to} + 0"
-                );
+            let ranges = [(0, 2000), (20, 90), (95, 400), (500, 600), (1000, 2000)].into_iter().enumerate();
+            for ((nth, (from, to)), bounds) in ranges.flat_map(|range| ["", ", min(v), max(k)"].map(|b| (range, b))) {
+                let sums = if nth % 2 == 0 { "sum(v), count(v)" } else { "avg(v), count(*)" };
+                let sql = format!("SELECT {sums}{bounds} FROM t WHERE v >= 0 AND k > {from} AND k <= {to} + 0");
                 let expected = rows(planned, &of_rows(&sql));
                 assert_eq!(rows(kept, &sql), expected, "{sql} after {change}");
                 assert_eq!(rows(planned, &sql), expected, "{sql} after {change}");

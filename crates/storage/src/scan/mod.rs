@@ -13,7 +13,7 @@
 //! 3. Filter: other expressions are evaluated vector by vector.
 //! 4. Gather: only rows that are left are decoded; a vector that is wholly selected is read in place.
 //!
-//! For an aggregation, segments that metadata answers for are left out ([`ZoneAggregates`]).
+//! For an aggregation, segments that metadata or codes answer for are left out ([`zone_aggregates`]).
 //!
 //! Few rows of a range of keys are found without looking at others ([`by_key`]), for whoever asks for that.
 //!
@@ -56,7 +56,8 @@ use row_filter::PlannedFilter;
 pub use row_filter::RowFilter;
 pub use statistics::{ColumnStatistics, TableStatistics};
 pub use worker::{EmittedRows, ScanWorker};
-pub use zone_aggregates::{ZoneAggregate, ZoneAggregates, ZoneValue};
+pub use zone_aggregates::{AggregateScan, ZoneAggregate, ZoneAggregates, ZoneValue};
+use zone_aggregates::{Answer, can_add_up};
 
 #[cfg(test)]
 mod tests;
@@ -116,6 +117,8 @@ pub struct ScanCounts {
     pub segments_enclosed: usize,
     /// Of those that may match, those left out because metadata answers for them.
     pub segments_from_metadata: usize,
+    /// Of those that may match, those left out because their codes are added up.
+    pub segments_on_codes: usize,
     /// Rows in deltas at the snapshot, deleted ones included.
     pub delta_rows: u64,
 }
@@ -165,34 +168,11 @@ impl TableView {
     /// # Errors
     /// As [`TableView::scan`].
     pub fn filtered_scan(self: &Arc<Self>, request: &ScanRequest, filters: LiveFilters<'_>) -> Result<Arc<Scan>> {
-        let (columns, predicates, schema) = resolve(self, request)?;
-        let keys = filters.keys.iter();
-        let keys = keys.map(|(id, filter)| Ok(ColumnFilter::new(filter.clone(), column(self, *id)?)));
-        let row_filters = filters.rows.iter().map(|filter| {
-            let columns = filter.columns().iter().map(|id| column(self, *id)).collect::<Result<Vec<_>>>()?;
-            Ok(PlannedFilter::new(filter.clone(), columns))
-        });
-        let mut scan = Scan {
-            view: self.clone(),
-            columns,
-            predicates,
-            schema,
-            row_refs: request.row_refs,
-            batch_rows: request.rows_of_batch(),
-            codes: request.codes.clone(),
-            pieces: Vec::new(),
-            next: AtomicUsize::new(0),
-            left: AtomicUsize::new(request.limit.unwrap_or(usize::MAX)),
-            counts: ScanCounts::default(),
-            filters: keys.collect::<Result<_>>()?,
-            row_filters: row_filters.collect::<Result<_>>()?,
-            zone_aggregates: zone_aggregates::columns_asked(self, request)?,
-        };
+        let mut scan = Scan::unplanned(self, request, filters)?;
         scan.plan();
         Ok(Arc::new(scan))
     }
 }
-
 /// The column `id` of a scan.
 fn column(view: &TableView, id: ColumnId) -> Result<Column> {
     view.schema().column(id).cloned().ok_or_else(|| Error::internal(format!("scan of unknown column {id}")))
@@ -217,6 +197,33 @@ fn resolve(view: &TableView, request: &ScanRequest) -> Result<Resolved> {
 type Resolved = (Vec<Column>, Vec<(Predicate, Column)>, SchemaRef);
 
 impl Scan {
+    /// A scan of `view` without pieces.
+    fn unplanned(view: &Arc<TableView>, request: &ScanRequest, filters: LiveFilters<'_>) -> Result<Self> {
+        let (columns, predicates, schema) = resolve(view, request)?;
+        let keys = filters.keys.iter();
+        let keys = keys.map(|(id, filter)| Ok(ColumnFilter::new(filter.clone(), column(view, *id)?)));
+        let row_filters = filters.rows.iter().map(|filter| {
+            let columns = filter.columns().iter().map(|id| column(view, *id)).collect::<Result<Vec<_>>>()?;
+            Ok(PlannedFilter::new(filter.clone(), columns))
+        });
+        Ok(Self {
+            view: view.clone(),
+            columns,
+            predicates,
+            schema,
+            row_refs: request.row_refs,
+            batch_rows: request.rows_of_batch(),
+            codes: request.codes.clone(),
+            pieces: Vec::new(),
+            next: AtomicUsize::new(0),
+            left: AtomicUsize::new(request.limit.unwrap_or(usize::MAX)),
+            counts: ScanCounts::default(),
+            filters: keys.collect::<Result<_>>()?,
+            row_filters: row_filters.collect::<Result<_>>()?,
+            zone_aggregates: zone_aggregates::columns_asked(view, request)?,
+        })
+    }
+
     /// Schema of the batches.
     #[must_use]
     pub fn schema(&self) -> &SchemaRef {
@@ -235,7 +242,56 @@ impl Scan {
         ScanWorker::new(self.clone())
     }
 
+    /// The pieces that become rows.
     fn plan(&mut self) {
+        self.plan_segments(|answer, counts| match answer {
+            Answer::Metadata(..) => {
+                counts.segments_from_metadata += 1;
+                false
+            }
+            Answer::Codes => {
+                counts.segments_on_codes += 1;
+                false
+            }
+            Answer::Rows => true,
+        });
+        if !self.adds_up() {
+            self.plan_deltas();
+        }
+        // The earlier a limit finds rows that it keeps, the more of the others it leaves out.
+        if let Some(filter) = self.filters.iter().find(|filter| filter.is_of_first_rows()) {
+            self.pieces.sort_by_cached_key(|piece| piece.rank(filter));
+        }
+    }
+
+    /// The pieces whose values are added up.
+    fn plan_aggregates(&mut self) {
+        self.plan_segments(|answer, _| matches!(answer, Answer::Codes));
+        if self.adds_up() {
+            self.plan_deltas();
+        }
+    }
+
+    /// Whether values are added up in the place of rows.
+    fn adds_up(&self) -> bool {
+        self.zone_aggregates.as_ref().is_some_and(|asked| can_add_up(asked))
+    }
+
+    /// The pieces of deltas and of the transaction's buffer.
+    fn plan_deltas(&mut self) {
+        let view = self.view.clone();
+        for delta in &view.version().deltas {
+            let rows = view.delta_rows(delta);
+            self.counts.delta_rows += u64::from(rows);
+            self.pieces.extend(delta.block_ranges(rows).map(|rows| Piece::Delta { delta: delta.clone(), rows }));
+        }
+        if let Some(own) = view.own() {
+            self.pieces.extend(own.rows().chunks().flat_map(|chunk| Piece::of_own_rows(own.rows().id(), chunk)));
+        }
+    }
+
+    /// The pieces of segments that may have rows and whose answer to what is asked for is `wanted`.
+    fn plan_segments(&mut self, wanted: impl Fn(&Answer, &mut ScanCounts) -> bool) {
         let view = self.view.clone();
         let predicates: Vec<Predicate> = self.predicates.iter().map(|(p, _)| p.clone()).collect();
         let own_runs = view.own().into_iter().flat_map(|own| own.runs());
@@ -260,25 +316,11 @@ impl Scan {
                     true
                 }
             };
-            if let Some(asked) = &self.zone_aggregates
-                && zone_aggregates::of_part(&view, part, &self.predicates, asked).is_some()
-            {
-                self.counts.segments_from_metadata += 1;
-                continue;
+            let asked = self.zone_aggregates.as_ref();
+            let answer = |asked: &Vec<_>| zone_aggregates::answer(&view, part, &self.predicates, asked);
+            if wanted(&asked.map_or(Answer::Rows, answer), &mut self.counts) {
+                self.pieces.extend(Piece::of_segment(part, enclosed));
             }
-            self.pieces.extend(Piece::of_segment(part, enclosed));
-        }
-        for delta in &view.version().deltas {
-            let rows = view.delta_rows(delta);
-            self.counts.delta_rows += u64::from(rows);
-            self.pieces.extend(delta.block_ranges(rows).map(|rows| Piece::Delta { delta: delta.clone(), rows }));
-        }
-        if let Some(own) = view.own() {
-            self.pieces.extend(own.rows().chunks().flat_map(|chunk| Piece::of_own_rows(own.rows().id(), chunk)));
-        }
-        // The earlier a limit finds rows that it keeps, the more of the others it leaves out.
-        if let Some(filter) = self.filters.iter().find(|filter| filter.is_of_first_rows()) {
-            self.pieces.sort_by_cached_key(|piece| piece.rank(filter));
         }
     }
 

@@ -15,7 +15,7 @@ use crate::predicate::{Predicate, Prune};
 use crate::scan::Scan;
 use crate::scan::dynamic_filter::ColumnFilter;
 use crate::schema::Column;
-use crate::segment::{Segment, codes_of};
+use crate::segment::{Segment, codes_of, sum_of_array};
 use crate::write_set::OwnChunk;
 
 /// Rows of a segment a worker takes at once: a multiple of a batch, small enough that two cores finish together.
@@ -272,6 +272,18 @@ impl Piece {
         }
     }
 
+    /// Of its rows that `selection` has: how many values of `column` are not NULL, and their sum, if it is asked for.
+    pub(super) fn sum(&self, column: &Column, selection: &[u64], with_sum: bool) -> Result<(u64, i128)> {
+        match self {
+            Self::Segment { segment, rows, .. } => segment.sum(column, rows.clone(), selection, with_sum),
+            Self::Delta { .. } | Self::Own { .. } => {
+                let array = self.read(column, self.rows())?;
+                sum_of_array(array.as_ref(), selection, with_sum)
+                    .ok_or_else(|| crate::Error::internal(format!("the sum of column {}", column.name)))
+            }
+        }
+    }
+
     /// Decodes `rows` (of the container) of `column`.
     pub(super) fn read(&self, column: &Column, rows: Range<u32>) -> Result<ArrayRef> {
         match self {
@@ -281,6 +293,21 @@ impl Piece {
                 let rows = (rows.start - chunk.first()) as usize..(rows.end - chunk.first()) as usize;
                 the_one(chunk.rows().to_arrays(&[column.id], rows)?)
             }
+        }
+    }
+
+    /// Decodes those of `rows` (of the container) that `selection` has, `count` of them; `None` where it is no better to
+    /// read all and filter them.
+    pub(super) fn read_selected(
+        &self,
+        column: &Column,
+        rows: Range<u32>,
+        selection: &[u64],
+        count: usize,
+    ) -> Result<Option<ArrayRef>> {
+        match self {
+            Self::Segment { segment, .. } => segment.read_selected(column, rows, selection, count),
+            Self::Delta { .. } | Self::Own { .. } => Ok(None),
         }
     }
 

@@ -124,6 +124,30 @@ fn batches_keep_to_the_size_asked_for() {
     }
 }
 
+/// A segment of which some stretches are whole, some gone, and some have most or a few of their rows.
+#[test]
+fn vectors_of_every_density_are_the_rows_that_are_left() {
+    let t = table(3_000);
+    t.insert(0..5_000);
+    t.flush();
+    let is_gone = |id: &i64| match id / 250 % 5 {
+        0 => false,
+        1 => id % 9 == 4,
+        2 => id % 10 != 3,
+        3 => true,
+        _ => id % 2 == 0,
+    };
+    t.delete(&(0..5_000).filter(is_gone).collect::<Vec<_>>());
+    for (batch_rows, from) in [(1, 0), (7, 130), (64, 700), (100, 0), (250, 3_010), (1_000, 5), (0, 0)] {
+        let request = ScanRequest { batch_rows, ..request(vec![where_id(CompareOp::GtEq, from)]) };
+        let scan = t.view().scan(&request).unwrap();
+        let largest = scan.worker().map(|batch| batch.unwrap().num_rows()).max();
+        assert!(batch_rows == 0 || largest <= Some(batch_rows), "{batch_rows}: {largest:?}");
+        let scan = t.view().scan(&request).unwrap();
+        assert_eq!(ids(&scan), (from..5_000).filter(|id| !is_gone(id)).collect::<Vec<_>>(), "{batch_rows}");
+    }
+}
+
 #[test]
 fn a_scan_without_columns_counts_rows() {
     let t = mixed();

@@ -62,6 +62,12 @@ impl<'p> Vector<'p> {
         Self { piece, rows: Rows::Whole(range), held: Vec::new() }
     }
 
+    /// Those of `range` whose bits are set in `words`, `count` of them.
+    pub(super) fn dense(piece: &'p Piece, range: Range<u32>, words: Vec<u64>, count: usize) -> Self {
+        let kept = Kept { words, rows: range.len(), count, others: OnceCell::new() };
+        Self { piece, rows: Rows::Dense(range, kept), held: Vec::new() }
+    }
+
     /// The rows at `offsets`, ascending.
     pub(super) fn of(piece: &'p Piece, offsets: Vec<u32>) -> Self {
         Self { piece, rows: Rows::at(offsets), held: Vec::new() }
@@ -83,7 +89,12 @@ impl<'p> Vector<'p> {
         }
         let values = match &self.rows {
             Rows::Whole(range) => self.piece.read(column, range.clone())?,
-            Rows::Dense(range, kept) => kept.filter(&self.piece.read(column, range.clone())?)?,
+            Rows::Dense(range, kept) => {
+                match self.piece.read_selected(column, range.clone(), &kept.words, kept.count)? {
+                    Some(values) => values,
+                    None => kept.filter(&self.piece.read(column, range.clone())?)?,
+                }
+            }
             Rows::Sparse(offsets) => self.piece.gather(column, offsets)?,
         };
         self.held.push((column.id, values.clone()));
@@ -162,11 +173,16 @@ impl<'p> Vector<'p> {
     }
 }
 
+/// Whether `count` of `rows` rows are so many that all are read.
+pub(super) fn is_dense(count: usize, rows: usize) -> bool {
+    count >= rows / 10 * DENSE_TENTHS
+}
+
 /// The range that `offsets`, ascending, lie in, and which of its rows they are, where they are so many of them that
 /// reading all and leaving some out costs less than going from one to the next.
 fn dense(offsets: &[u32]) -> Option<(Range<u32>, Kept)> {
     let range = *offsets.first()?..offsets.last()?.checked_add(1)?;
-    if offsets.len() < range.len() / 10 * DENSE_TENTHS {
+    if !is_dense(offsets.len(), range.len()) {
         return None;
     }
     let mut words = vec![0; bitmap::words(range.len())];

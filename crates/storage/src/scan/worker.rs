@@ -10,7 +10,7 @@ use crate::ids::ColumnId;
 use crate::scan::Scan;
 use crate::scan::piece::{Piece, Selected};
 use crate::scan::row_filter::arrange;
-use crate::scan::vector::Vector;
+use crate::scan::vector::{Vector, is_dense};
 use crate::version::Work;
 
 /// Iterator over batches; `None` when the queue is empty or the limit is reached. A batch is empty where row filters
@@ -52,8 +52,8 @@ struct Current {
 enum Rows {
     /// All rows from here to there, in place.
     Whole { next: u32, end: u32 },
-    /// These offsets from `next` on.
-    Some { offsets: Vec<u32>, next: usize },
+    /// Of the rows from `first` on, those that `selection` has, from its bit `next` on; `bits` are all.
+    Selected { selection: Vec<u64>, first: u32, next: usize, bits: usize },
 }
 
 impl Rows {
@@ -65,14 +65,51 @@ impl Rows {
                 *next = range.end;
                 (!range.is_empty()).then(|| Vector::whole(piece, range))
             }
-            Self::Some { offsets, next } => {
-                let end = offsets.len().min(*next + max);
-                let chunk = offsets.get(*next..end).filter(|chunk| !chunk.is_empty())?;
-                *next = end;
-                Some(Vector::of(piece, chunk.to_vec()))
+            Self::Selected { selection, first, next, bits } => {
+                // Where most rows are selected, vectors begin and end where they would if all were: reading them costs
+                // least there.
+                while *next < *bits {
+                    let window = *next..(*bits).min(*next + max);
+                    let count = bitmap::count_range(selection, window.clone());
+                    let rows = *first + window.start as u32..*first + window.end as u32;
+                    if count == 0 {
+                        *next = window.end;
+                    } else if count == window.len() {
+                        *next = window.end;
+                        return Some(Vector::whole(piece, rows));
+                    } else if is_dense(count, window.len()) {
+                        *next = window.end;
+                        return Some(Vector::dense(piece, rows, bitmap::copy_range(selection, window), count));
+                    } else {
+                        return Some(Vector::of(piece, sparse(selection, *first, next, *bits, max)));
+                    }
+                }
+                None
             }
         }
     }
+}
+
+/// Rows by which a vector of few of them grows.
+const STEP_ROWS: usize = 1024;
+
+/// At most `max` of the rows from `first` on that `selection` has, from bit `next` of `bits` on, which then is the one
+/// behind them.
+fn sparse(selection: &[u64], first: u32, next: &mut usize, bits: usize, max: usize) -> Vec<u32> {
+    let start = *next;
+    let mut count = 0;
+    while *next < bits {
+        let step = *next..bits.min(*next + STEP_ROWS.min(max));
+        count += bitmap::count_range(selection, step.clone());
+        if count > max {
+            break;
+        }
+        *next = step.end;
+    }
+    let mut offsets = Vec::with_capacity(count.min(max));
+    bitmap::indices(&bitmap::copy_range(selection, start..*next), &mut offsets);
+    offsets.iter_mut().for_each(|offset| *offset += first + start as u32);
+    offsets
 }
 
 impl ScanWorker {
@@ -117,12 +154,7 @@ impl ScanWorker {
                 Some(selection) if bitmap::count_ones(&selection) == rows.len() => {
                     Rows::Whole { next: rows.start, end: rows.end }
                 }
-                Some(selection) => {
-                    let mut offsets = Vec::new();
-                    bitmap::indices(&selection, &mut offsets);
-                    offsets.iter_mut().for_each(|offset| *offset += rows.start);
-                    Rows::Some { offsets, next: 0 }
-                }
+                Some(selection) => Rows::Selected { selection, first: rows.start, next: 0, bits: rows.len() },
             };
             self.current = Some(Current { piece: index, rows, filters, is_empty: true });
         }

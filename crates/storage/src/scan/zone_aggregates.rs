@@ -1,16 +1,20 @@
-//! COUNT, MIN, MAX and SUM of the rows of whole segments, from their metadata (contract 5).
+//! COUNT, MIN, MAX and SUM from the metadata of segments (contract 5) or on their codes, without rows.
 //!
 //! Comes in: a view, and a request that names [`ZoneAggregate`]s. Goes out: what the segments say of which metadata
-//! tells all of them exactly ([`ZoneAggregates`]). A scan of the same request leaves the rows of these segments out.
+//! tells all of them exactly ([`ZoneAggregates`]), and counts and sums of the others and of deltas once their values
+//! are added up ([`AggregateScan`]). A scan of the same request leaves all of these rows out.
 //!
 //! 1. The candidates are those of a scan: what the sort key leaves of each run.
-//! 2. A segment qualifies if zone maps say that all of its rows satisfy the predicates.
-//! 3. Counts hold for the rows of its run less the deleted ones. Bounds and sums, and NULLs among the counted, are
-//!    known of whole segments without deleted rows only. A shortened bound is none.
+//! 2. Metadata answers for a segment if zone maps say that all of its rows satisfy the predicates. Counts hold for the
+//!    rows of its run less the deleted ones. Bounds and sums, and NULLs among the counted, are known of whole segments
+//!    without deleted rows only. A shortened bound is none.
+//! 3. All other rows are added up, if only counts and sums of few digits are asked for ([`can_add_up`]).
 //!
-//! Invariant: whether a segment qualifies follows from the view and the request alone, which never change: whoever asks
+//! Invariant: what answers for a segment follows from the view and the request alone, which never change: whoever asks
 //! here and whoever scans agree, however often and in whatever order they do. It does not own: what becomes of the
-//! values (the layer of SQL), rows of deltas and of the transaction's buffer (the scan).
+//! values (the layer of SQL).
+
+mod on_codes;
 
 use std::slice::from_ref;
 
@@ -22,6 +26,8 @@ use crate::predicate::{Predicate, Prune};
 use crate::row::Value;
 use crate::schema::Column;
 use crate::version::TableView;
+
+pub use on_codes::AggregateScan;
 
 /// What metadata may tell of a column of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +76,7 @@ impl TableView {
         for run in self.version().runs.iter().chain(own_runs) {
             let parts = if prefix.is_empty() { run.segments() } else { run.find_prefix(&prefix) };
             for part in parts {
-                let Some((rows, values)) = of_part(self, part, &predicates, &asked) else { continue };
+                let Answer::Metadata(rows, values) = answer(self, part, &predicates, &asked) else { continue };
                 all.segments += 1;
                 all.rows += rows;
                 all.values.iter_mut().zip(values).for_each(|(all, value)| all.push(value));
@@ -88,8 +94,40 @@ pub(super) fn columns_asked(view: &TableView, request: &ScanRequest) -> Result<O
     request.zone_aggregates.as_ref().map(resolved).transpose()
 }
 
-/// The live rows of `part` and what it says of `asked`; `None` if its rows have to be read.
-pub(super) fn of_part(
+/// Where the aggregates of a part of a run come from.
+pub(super) enum Answer {
+    /// Its live rows, and what metadata says of them.
+    Metadata(u64, Vec<ZoneValue>),
+    /// The codes have to be looked at.
+    Codes,
+    /// Its rows have to be read.
+    Rows,
+}
+
+/// Where the aggregates `asked` of the rows of `part` that satisfy `predicates` come from.
+pub(super) fn answer(
+    view: &TableView,
+    part: &RunSegment,
+    predicates: &[(Predicate, Column)],
+    asked: &[(Column, ZoneAggregate)],
+) -> Answer {
+    if let Some((rows, values)) = from_metadata(view, part, predicates, asked) {
+        return Answer::Metadata(rows, values);
+    }
+    if can_add_up(asked) { Answer::Codes } else { Answer::Rows }
+}
+
+/// Whether all of `asked` follow from adding up values, in 128 bits.
+pub(super) fn can_add_up(asked: &[(Column, ZoneAggregate)]) -> bool {
+    asked.iter().all(|(column, aggregate)| match aggregate {
+        ZoneAggregate::Count => true,
+        ZoneAggregate::Sum => column.data_type.has_small_sums(),
+        ZoneAggregate::Min | ZoneAggregate::Max => false,
+    })
+}
+
+/// The live rows of `part` and what metadata says of `asked`, if it knows.
+fn from_metadata(
     view: &TableView,
     part: &RunSegment,
     predicates: &[(Predicate, Column)],

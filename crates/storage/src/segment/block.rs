@@ -108,6 +108,15 @@ impl ColumnBlock {
         self.values.read(self.data_type, rows, nulls)
     }
 
+    /// Those of `rows` that `selection` has, `count` of them; `None` where it is no better to read all and filter them.
+    pub fn read_selected(&self, rows: Range<usize>, selection: &[u64], count: usize) -> Result<Option<ArrayRef>> {
+        self.check(&rows)?;
+        match &self.nulls {
+            Nulls::None => self.values.read_selected(self.data_type, rows, selection, count),
+            Nulls::Some(_) | Nulls::All => Ok(None),
+        }
+    }
+
     /// Rows `rows` as an Arrow dictionary of the column's type.
     pub fn read_codes(&self, rows: Range<usize>) -> Result<ArrayRef> {
         let nulls = self.nulls_of(&rows)?;
@@ -202,6 +211,32 @@ impl ColumnBlock {
             bitmap::and_in_place(&mut selection, &self.valid(&rows));
         }
         Ok(selection)
+    }
+
+    /// Of those of `rows` that `selection` has: how many values are not NULL, and their sum, if it is asked for. Bit
+    /// `i` is row `rows.start + i`.
+    ///
+    /// # Errors
+    /// Internal when values are no integers of few digits ([`DataType::has_small_sums`]).
+    pub fn sum(&self, rows: Range<usize>, selection: &[u64], with_sum: bool) -> Result<(u64, i128)> {
+        self.check(&rows)?;
+        let of_valid = match &self.nulls {
+            Nulls::All => return Ok((0, 0)),
+            Nulls::None => None,
+            Nulls::Some(_) => {
+                let mut valid = self.valid(&rows);
+                bitmap::and_in_place(&mut valid, selection);
+                Some(valid)
+            }
+        };
+        let selection = of_valid.as_deref().unwrap_or(selection);
+        let count = bitmap::count_ones(selection);
+        if !with_sum || count == 0 {
+            return Ok((count as u64, 0));
+        }
+        let sum = self.data_type.has_small_sums().then(|| self.values.sum(rows, selection, count)).flatten();
+        let sum = sum.ok_or_else(|| Error::internal(format!("the sum of a column of {:?}", self.data_type)))?;
+        Ok((count as u64, sum))
     }
 
     /// The distinct values that rows are codes of, if there are at most `max` of them, and a NULL behind them.

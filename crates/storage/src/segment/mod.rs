@@ -41,7 +41,7 @@ pub(crate) mod tests;
 
 pub use cache::{BlockCache, CacheStats};
 pub use encoding::Encoding;
-pub(crate) use encoding::{EntrySelection, codes_of};
+pub(crate) use encoding::{EntrySelection, codes_of, sum_of_array};
 pub use file::{container_of, parse_segment_name, segment_path};
 pub use format::{BlockRef, ColumnMeta, KeyBounds, SegmentMeta, ZoneMap};
 pub use probe::OpenKeyFilter;

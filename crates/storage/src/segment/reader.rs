@@ -17,7 +17,7 @@ use mainstem_kernels::bitmap;
 
 use super::block::ColumnBlock;
 use super::cache::{BlockCache, OpenBlock, OpenBlocks, Place};
-use super::encoding::{ALIGN, Damage, EntrySelection, codes_of};
+use super::encoding::{ALIGN, Damage, EntrySelection, codes_of, wide_value};
 use super::file::SegmentFile;
 use super::format::{BlockRef, ColumnMeta, SegmentMeta, body_bytes};
 use crate::deletes::DeleteLog;
@@ -139,6 +139,21 @@ impl Segment {
         }
     }
 
+    /// Those of the rows that `selection` has, `count` of them; `None` where it is no better to read all and filter them.
+    /// Errors as [`Segment::read`].
+    pub(crate) fn read_selected(
+        &self,
+        column: &Column,
+        rows: Range<u32>,
+        selection: &[u64],
+        count: usize,
+    ) -> Result<Option<ArrayRef>> {
+        match self.column(column)? {
+            Some(at) => self.block(at)?.read_selected(self.checked(&rows)?, selection, count),
+            None => Ok(None),
+        }
+    }
+
     /// The same rows as an Arrow dictionary: codes into distinct values where the column is stored so. Errors as
     /// [`Segment::read`].
     pub(crate) fn read_codes(&self, column: &Column, rows: Range<u32>) -> Result<ArrayRef> {
@@ -176,6 +191,29 @@ impl Segment {
             Some(at) => self.block(at)?.select(predicate, rows),
             None if predicate.matches(&column.missing_value) => Ok(bitmap::full(rows.len())),
             None => Ok(vec![0; bitmap::words(rows.len())]),
+        }
+    }
+
+    /// Of those of `rows` that `selection` has: how many values of `column` are not NULL, and their sum, if it is asked
+    /// for: an unscaled decimal. Decided on codes where the encoding allows. Errors as [`Segment::read`]; Internal for
+    /// sums of types that have none of 128 bits.
+    pub(crate) fn sum(
+        &self,
+        column: &Column,
+        rows: Range<u32>,
+        selection: &[u64],
+        with_sum: bool,
+    ) -> Result<(u64, i128)> {
+        let rows = self.checked(&rows)?;
+        if let Some(at) = self.column(column)? {
+            return self.block(at)?.sum(rows, selection, with_sum);
+        }
+        let count = if column.missing_value.is_null() { 0 } else { bitmap::count_ones(selection) };
+        let sum = wide_value(&column.missing_value).and_then(|value| value.checked_mul(count as i128));
+        match sum {
+            _ if count == 0 || !with_sum => Ok((count as u64, 0)),
+            Some(sum) => Ok((count as u64, sum)),
+            None => Err(Error::internal(format!("the sum of column {}", column.name))),
         }
     }
 

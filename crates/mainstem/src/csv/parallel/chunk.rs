@@ -79,9 +79,9 @@ impl Chunk {
         Ok(Self { number, bytes, start, is_last, summary })
     }
 
-    /// Whole rows of a stream, or its last ones; `summary` is theirs.
-    pub(super) fn of_stream(number: usize, bytes: Vec<u8>, summary: Summary) -> Self {
-        Self { number, bytes, start: 0, is_last: true, summary }
+    /// Whole rows of a stream, or its last ones; `summary` is theirs, and `before` bytes stand before them.
+    pub(super) fn of_stream(number: usize, bytes: Vec<u8>, before: u64, summary: Summary) -> Self {
+        Self { number, bytes, start: before, is_last: true, summary }
     }
 
     /// What those behind it have to know.
@@ -196,6 +196,11 @@ impl Chunk {
     /// The bytes of `found`.
     pub(super) fn bytes_of(&self, found: &FoundRows) -> &[u8] {
         self.bytes.get(found.bytes.clone()).unwrap_or_default()
+    }
+
+    /// Where in the file the bytes of `found` begin.
+    pub(super) fn start_of(&self, found: &FoundRows) -> u64 {
+        self.start + found.bytes.start as u64
     }
 
     /// The bytes of the header before the rows of `found`, and those of the rows.

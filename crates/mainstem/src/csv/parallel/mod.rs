@@ -309,15 +309,15 @@ impl<'a> FileRows<'a> {
                 let lines = Lines::Within { from, to, line };
                 vec![Rows { columns, count, rejects: Vec::new(), lines, spare: self.spare.clone() }]
             }
-            None => self.by_text(chunk.bytes_of(&found), found.line, found.has_header)?,
+            None => self.by_text(chunk.bytes_of(&found), (found.line, chunk.start_of(&found)), found.has_header)?,
         };
         Ok((rows, chunk.into_buffer()))
     }
 
-    /// The rows of `bytes`, the first of which begins on line `line`, by way of texts; the first line of all may be a
-    /// header.
-    fn by_text(&self, bytes: &[u8], line: u64, has_header: bool) -> Result<Vec<Rows>> {
-        let mut reader = CsvReader::new(bytes, self.options.clone(), self.names.clone());
+    /// The rows of `bytes`, the first of which begins on line `line` behind `before` bytes, by way of texts; the first
+    /// line of all may be a header.
+    fn by_text(&self, bytes: &[u8], (line, before): (u64, u64), has_header: bool) -> Result<Vec<Rows>> {
+        let mut reader = CsvReader::new(bytes, self.options.clone(), self.names.clone()).behind(before);
         if !has_header {
             reader = reader.at_line(line);
         }

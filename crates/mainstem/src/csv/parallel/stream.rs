@@ -45,21 +45,23 @@ pub(super) struct Piece {
     number: usize,
     bytes: Vec<u8>,
     summary: Summary,
-    /// Lines before it.
+    /// Lines and bytes before it.
     line_feeds: u64,
+    before: u64,
 }
 
 impl Piece {
     /// Its rows, as `rows` wants them; `rows` gets its memory back when they are dropped.
     pub(super) fn rows(self, rows: &FileRows<'_>) -> Result<Vec<Rows>> {
-        let Self { number, bytes, summary, line_feeds } = self;
+        let Self { number, bytes, summary, line_feeds, before: start } = self;
         let before = Before { line_feeds, ..Before::FILE };
-        let (mut parts, bytes) = rows.rows_of(Chunk::of_stream(number, bytes, summary), before)?;
+        let (mut parts, bytes) = rows.rows_of(Chunk::of_stream(number, bytes, start, summary), before)?;
         match parts.as_mut_slice() {
             // Its lines are counted when they are asked for.
             [Rows { lines, .. }] if matches!(lines, Lines::Within { .. }) => {
                 if let Lines::Within { from, to, line } = *lines {
-                    *lines = Lines::Kept { bytes, range: from as usize..to as usize, line };
+                    let range = (from - start) as usize..(to - start) as usize;
+                    *lines = Lines::Kept { bytes, range, line };
                 }
             }
             _ => rows.spare.take_back_chunk(bytes),
@@ -80,6 +82,8 @@ pub(crate) struct Cutter<R> {
     in_rest: Summary,
     number: usize,
     line_feeds: u64,
+    /// Bytes that were handed out.
+    before: u64,
     ended: bool,
     /// Why the stream ended early.
     failed: Option<Error>,
@@ -98,6 +102,7 @@ impl<R: Read> Cutter<R> {
             in_rest: Summary::default(),
             number: 0,
             line_feeds: 0,
+            before: 0,
             ended: false,
             failed: None,
         }
@@ -148,8 +153,10 @@ impl<R: Read> Cutter<R> {
             quotes: summary.quotes - self.in_rest.quotes,
             line_feeds: summary.line_feeds - self.in_rest.line_feeds,
         };
-        let piece = Piece { number: self.number, bytes, summary, line_feeds: self.line_feeds };
+        let handed_out = bytes.len() as u64;
+        let piece = Piece { number: self.number, bytes, summary, line_feeds: self.line_feeds, before: self.before };
         self.number += 1;
+        self.before += handed_out;
         self.line_feeds += summary.line_feeds;
         Ok(Some(piece))
     }

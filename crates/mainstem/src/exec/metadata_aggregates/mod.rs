@@ -1,15 +1,16 @@
-//! Aggregates without GROUP BY over a scan, from the metadata of segments as far as it is exact for the snapshot.
+//! Aggregates without GROUP BY over a scan, from the metadata of segments as far as it is exact for the snapshot, and
+//! from the codes of the others.
 //!
-//! Comes in: a physical plan. Goes out: the same plan, in which such an aggregation reads only the rows that metadata
-//! does not answer for: those of deltas, those of the transaction, and segments that a predicate cuts, that have
-//! deleted rows, or whose metadata does not tell one of the aggregates.
+//! Comes in: a physical plan. Goes out: the same plan, in which such an aggregation reads only the rows that neither
+//! answers for: those of deltas, those of the transaction, and segments whose metadata does not tell one of the
+//! aggregates where that is no count and no sum of few digits.
 //!
 //! 1. The rule finds an aggregation that is the first step of two, or the only one, whose rows come from one scan
 //!    through projections of columns alone. Its aggregates are COUNT, MIN and MAX of a column, our SUM and AVG of
 //!    integers and decimals, and COUNT(*).
-//! 2. The scan is told what is asked for, and leaves the rows of segments out that know it.
+//! 2. The scan is told what is asked for, and leaves the rows of these segments out.
 //! 3. [`MetadataAggregates`] stands above the first step. When it is opened it asks the same of the same snapshot, and
-//!    adds the state of the rows that were left out to those of the partitions. An only step becomes two.
+//!    adds the states of the rows that were left out to those of the partitions. An only step becomes two.
 //!
 //! Invariant: which segments are left out is decided when the plan is run, by storage, from the snapshot and the
 //! predicates of the run, alike for the scan and for the operator. So a plan that is kept is exact for each snapshot it
@@ -84,9 +85,11 @@ fn from_metadata(plan: &Plan) -> Result<Option<Plan>> {
     let asked: Vec<_> = wanted.iter().filter_map(Wanted::of_column).collect();
     let Some((input, source)) = without_known(aggregate.input(), &asked)? else { return Ok(None) };
     let states = states(aggregate, &wanted, &source);
-    let Some(states) = states.filter(|_| source.zone_aggregates().is_ok_and(|known| known.segments > 0)) else {
-        return Ok(None);
+    let is_told = || {
+        let on_codes = || source.aggregate_scan().is_ok_and(|pieces| pieces.is_some_and(|pieces| pieces.rows() > 0));
+        source.zone_aggregates().is_ok_and(|known| known.segments > 0) || on_codes()
     };
+    let Some(states) = states.filter(|_| is_told()) else { return Ok(None) };
     if mode == AggregateMode::Partial {
         let first = replace_children_if_necessary(plan.clone(), vec![input])?;
         return Ok(Some(Arc::new(MetadataAggregates::new(first, source, states))));

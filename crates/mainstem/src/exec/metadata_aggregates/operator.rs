@@ -1,9 +1,14 @@
-//! The operator: partial states of an aggregation, and one more for the rows that metadata answers for.
+//! The operator: partial states of an aggregation, and more for the rows that metadata and codes answer for.
+//!
+//! Comes in: the states of the rows that are read, of each partition. Goes out: before them, of the first partition
+//! what metadata tells, and of each what it has added up of the pieces on codes, which all partitions share.
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use arrow::array::{ArrayRef, Decimal128Array, Int64Array, RecordBatch};
+use arrow::datatypes::SchemaRef;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DataFusionError, Result, ScalarValue, internal_datafusion_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -15,12 +20,12 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties};
 use futures::{StreamExt, stream};
 use mainstem_storage::row::{Value, array_of};
-use mainstem_storage::scan::{ZoneAggregates, ZoneValue};
+use mainstem_storage::scan::{AggregateScan, ZoneAggregates, ZoneValue};
 use mainstem_storage::schema::DataType as ColumnType;
 
-use crate::provider::StoreSource;
+use crate::provider::{Executions, StoreSource, yields_once};
 
-/// What the state of an aggregate is made of: the rows, or what metadata tells of what was asked at a place.
+/// What the state of an aggregate is made of: the rows, or what is told of what was asked at a place.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum State {
     Rows,
@@ -38,11 +43,12 @@ pub(in crate::exec) struct MetadataAggregates {
     source: Arc<StoreSource>,
     /// Of each aggregate.
     states: Vec<State>,
+    on_codes: Executions<Arc<AggregateScan>>,
     properties: Arc<PlanProperties>,
 }
 
 impl MetadataAggregates {
-    /// The states of `input`, and one for the rows that `source`, which it reads, leaves out.
+    /// The states of `input`, and those of the rows that `source`, which it reads, leaves out.
     pub(super) fn new(input: Arc<dyn ExecutionPlan>, source: Arc<StoreSource>, states: Vec<State>) -> Self {
         let properties = PlanProperties::new(
             EquivalenceProperties::new(input.schema()),
@@ -50,29 +56,59 @@ impl MetadataAggregates {
             EmissionType::Final,
             Boundedness::Bounded,
         );
-        Self { input, source, states, properties: Arc::new(properties) }
+        Self { input, source, states, on_codes: Executions::default(), properties: Arc::new(properties) }
     }
 
     fn aggregates(&self) -> &[Arc<AggregateFunctionExpr>] {
         self.input.downcast_ref::<AggregateExec>().map_or(&[], AggregateExec::aggr_expr)
     }
 
-    /// The states of `known`, one row; none if nothing was left out.
-    fn batch_of(&self, known: &ZoneAggregates) -> Result<Option<RecordBatch>> {
-        if known.segments == 0 {
-            return Ok(None);
+    /// The pieces that `partition` adds up with the others.
+    fn pieces(&self, partition: usize) -> Result<Option<Arc<AggregateScan>>> {
+        let open = || self.source.aggregate_scan()?.map(Arc::new).ok_or_else(|| internal_datafusion_err!("no codes"));
+        match (self.source.is_of_one_partition(), partition) {
+            (true, 0) => Ok(self.source.aggregate_scan()?.map(Arc::new)),
+            (true, _) => Ok(None),
+            (false, _) => self.on_codes.join(partition, open).map(Some),
         }
-        if self.aggregates().len() != self.states.len() {
-            return Err(internal_datafusion_err!("aggregates from metadata over what is no aggregation"));
-        }
-        let mut columns = Vec::new();
-        for (aggregate, state) in self.aggregates().iter().zip(&self.states) {
-            for scalar in scalars(aggregate, *state, known)? {
-                columns.push(scalar.to_array()?);
-            }
-        }
-        Ok(Some(RecordBatch::try_new(self.input.schema(), columns)?))
     }
+}
+
+/// After so much time others, and whoever cancels, have their turn: to give it after each piece costs more than a
+/// piece.
+const TURN: Duration = Duration::from_millis(1);
+
+/// Adds the pieces up that nobody else does.
+async fn add_up(pieces: Arc<AggregateScan>) -> Result<ZoneAggregates> {
+    let mut totals = pieces.nothing();
+    yields_once().await;
+    let mut began = Instant::now();
+    while pieces.add_next(&mut totals).map_err(|e| DataFusionError::External(Box::new(e)))? {
+        if began.elapsed() >= TURN {
+            yields_once().await;
+            began = Instant::now();
+        }
+    }
+    Ok(totals)
+}
+
+/// The states of `aggregates` over the rows of `known`, one row.
+fn batch_of(
+    aggregates: &[Arc<AggregateFunctionExpr>],
+    states: &[State],
+    schema: SchemaRef,
+    known: &ZoneAggregates,
+) -> Result<RecordBatch> {
+    if aggregates.len() != states.len() {
+        return Err(internal_datafusion_err!("aggregates from metadata over what is no aggregation"));
+    }
+    let mut columns = Vec::new();
+    for (aggregate, state) in aggregates.iter().zip(states) {
+        for scalar in scalars(aggregate, *state, known)? {
+            columns.push(scalar.to_array()?);
+        }
+    }
+    Ok(RecordBatch::try_new(schema, columns)?)
 }
 
 /// The state of `aggregate` over the rows of `known`.
@@ -151,11 +187,17 @@ impl ExecutionPlan for MetadataAggregates {
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let read = self.input.execute(partition, context)?;
-        if partition > 0 {
+        let known = if partition == 0 { Some(self.source.zone_aggregates()?) } else { None };
+        let known = known.filter(|known| known.segments > 0);
+        let pieces = self.pieces(partition)?.filter(|pieces| pieces.rows() > 0);
+        if known.is_none() && pieces.is_none() {
             return Ok(read);
         }
-        let Some(known) = self.batch_of(&self.source.zone_aggregates()?)? else { return Ok(read) };
-        let rows = stream::once(async move { Ok(known) }).chain(read);
-        Ok(Box::pin(RecordBatchStreamAdapter::new(self.input.schema(), rows)))
+        let (aggregates, states, schema) = (self.aggregates().to_vec(), self.states.clone(), self.input.schema());
+        let known = stream::iter(known.map(Ok));
+        let added = stream::iter(pieces).then(add_up);
+        let of_schema = schema.clone();
+        let told = known.chain(added).map(move |totals| batch_of(&aggregates, &states, of_schema.clone(), &totals?));
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, told.chain(read))))
     }
 }

@@ -1,7 +1,6 @@
 //! A storage scan as a DataFusion data source.
 //!
-//! All partitions of one execution take pieces from one shared scan, so that cores finish together. A plan may be
-//! executed more than once: the n-th opening of a partition joins the n-th scan.
+//! All partitions of one execution take pieces from one shared scan, so that cores finish together (`executions`).
 //!
 //! A sort by the table's sort key, or by a part of it that the conditions leave, becomes a scan in key order, from one
 //! partition. The view must have that order, and every condition must be one that zone maps know of. Such a scan
@@ -10,10 +9,11 @@
 //! Scans may be told keys that joins find while the plan runs (`runtime_filter`), for which their streams wait
 //! (`stream`).
 //!
-//! A source for an aggregation may leave out what metadata answers for (`zone_aggregates`).
+//! A source for an aggregation may leave out what metadata and codes answer for (`zone_aggregates`).
 //!
 //! The source of a physical plan that is kept has a [`ScanSlot`] instead of a view, and counts nothing.
 
+mod executions;
 mod expression_filter;
 mod key_ranges;
 mod runtime_filter;
@@ -47,12 +47,13 @@ use mainstem_storage::row::Value;
 use mainstem_storage::scan::{LiveFilters, OrderedScan, ROW_REF_COLUMN, RowFilter, Scan, ScanCounts, ScanRequest};
 use mainstem_storage::schema::{DataType as ColumnType, TableSchema};
 use mainstem_storage::version::TableView;
-use parking_lot::Mutex;
 
+pub(crate) use self::executions::Executions;
 use self::expression_filter::ExpressionFilter;
 pub(crate) use self::expression_filter::is_total;
 pub(crate) use self::runtime_filter::RuntimeFilter;
-use self::stream::{Origins, StoreRows, StoreStream, yields_once};
+pub(crate) use self::stream::yields_once;
+use self::stream::{Origins, StoreRows, StoreStream};
 use super::scan_slot::{ScanInput, ScanSlot};
 use super::statistics::of_any_run;
 
@@ -325,6 +326,7 @@ impl StoreSource {
         count("segments_enclosed", counts.segments_enclosed);
         if self.request.zone_aggregates.is_some() {
             count("segments_from_metadata", counts.segments_from_metadata);
+            count("segments_on_codes", counts.segments_on_codes);
         }
     }
 
@@ -386,31 +388,6 @@ fn output_schema(table: &TableSchema, request: &ScanRequest) -> SchemaRef {
     Arc::new(Schema::new(fields))
 }
 
-/// The scans of one execution of the plan.
-struct Executions {
-    scans: Mutex<Vec<Arc<Scan>>>,
-    opened: Mutex<Vec<usize>>,
-}
-
-impl Executions {
-    /// The scan for the next opening of `partition`.
-    fn join(&self, source: &StoreSource, partition: usize) -> Result<Arc<Scan>> {
-        let mut opened = self.opened.lock();
-        if opened.len() <= partition {
-            opened.resize(partition + 1, 0);
-        }
-        let round = opened.get(partition).copied().unwrap_or_default();
-        let mut scans = self.scans.lock();
-        while scans.len() <= round {
-            scans.push(source.scan()?);
-        }
-        if let Some(times) = opened.get_mut(partition) {
-            *times += 1;
-        }
-        scans.get(round).cloned().ok_or_else(|| DataFusionError::Internal("a scan went missing".into()))
-    }
-}
-
 impl DataSource for StoreSource {
     fn open(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         self.open_with_args(OpenArgs::new(partition, context))
@@ -419,11 +396,11 @@ impl DataSource for StoreSource {
     fn create_sibling_state(&self, _config: &ConfigOptions) -> Option<Arc<dyn Any + Send + Sync>> {
         // A kept plan has one partition, and would gather the scans of all its runs.
         let is_shared = !self.snapshot.is_slot();
-        is_shared.then(|| Arc::new(Executions { scans: Mutex::default(), opened: Mutex::default() }) as _)
+        is_shared.then(|| Arc::new(Executions::<Arc<Scan>>::default()) as _)
     }
 
     fn open_with_args(&self, args: OpenArgs) -> Result<SendableRecordBatchStream> {
-        let shared = args.sibling_state.and_then(|state| state.downcast::<Executions>().ok());
+        let shared = args.sibling_state.and_then(|state| state.downcast::<Executions<Arc<Scan>>>().ok());
         let rows = match (self.found()?, &self.order, &shared, self.partitions) {
             (Some(batch), ..) => StoreRows::Found(Some(batch)),
             (None, Some(_), ..) => {
@@ -432,7 +409,9 @@ impl DataSource for StoreSource {
                 memory.try_resize(scan.memory())?;
                 StoreRows::InOrder(Box::new(scan), memory)
             }
-            (None, None, Some(executions), _) => StoreRows::AsTheyCome(executions.join(self, args.partition)?.worker()),
+            (None, None, Some(executions), _) => {
+                StoreRows::AsTheyCome(executions.join(args.partition, || self.scan())?.worker())
+            }
             (None, None, None, 1) => StoreRows::AsTheyCome(self.scan()?.worker()),
             _ => return Err(DataFusionError::Internal("a shared scan was opened without its state".into())),
         };

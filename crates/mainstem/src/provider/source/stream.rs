@@ -144,7 +144,7 @@ impl Origins {
 /// One partition makes the hash table that all of a join want, and wakes the others when it is there. A worker of tokio
 /// 1.54 keeps the task that was woken last until its own task rests, and lets no other worker have it: the task would
 /// read everything alone. A task that wakes itself stands in a queue that other workers take from.
-pub(super) fn yields_once() -> impl Future<Output = ()> {
+pub(crate) fn yields_once() -> impl Future<Output = ()> {
     let mut has_yielded = false;
     poll_fn(move |context| {
         if std::mem::replace(&mut has_yielded, true) {

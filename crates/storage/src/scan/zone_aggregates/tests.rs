@@ -74,6 +74,30 @@ fn totals(view: &Arc<TableView>, predicates: &[Predicate]) -> (Totals, usize) {
     (totals, known.segments)
 }
 
+/// Counts and sums of metadata, codes and scan together, and of how many segments codes are added up.
+fn totals_on_codes(view: &Arc<TableView>, predicates: &[Predicate]) -> (Totals, usize) {
+    use ZoneAggregate as A;
+    let request = request(predicates.to_vec(), Some(vec![(V, A::Count), (V, A::Sum)]));
+    let (known, rest) = (view.zone_aggregates(&request).unwrap(), view.scan(&request).unwrap());
+    let pieces = view.aggregate_scan(&request).unwrap();
+    assert!(rest.pieces.is_empty(), "all rows are added up");
+    assert_eq!(rest.counts().segments_from_metadata, known.segments);
+    // Two that share the pieces.
+    let (mut totals, mut some, mut others) = (Totals::default(), pieces.nothing(), pieces.nothing());
+    while pieces.add_next(&mut some).unwrap() {
+        pieces.add_next(&mut others).unwrap();
+    }
+    totals.add(&pairs(&rest));
+    for known in [&known, &some, &others] {
+        let [counts, sums] = known.values.as_slice() else { panic!("{known:?}") };
+        assert!(values_agree(counts, sums), "{known:?}");
+        totals.rows += known.rows;
+        totals.count += counts.iter().map(|value| value.count).sum::<u64>();
+        totals.sum += sums.iter().map(|value| number(&value.value).unwrap()).sum::<i128>();
+    }
+    (Totals { min: None, max: None, ..totals }, rest.counts().segments_on_codes)
+}
+
 /// `view` without the first rows of each of its runs, as a merge in steps leaves them.
 fn without_front(view: &TableView, rows: u64) -> Arc<TableView> {
     let version = view.version();
@@ -145,6 +169,10 @@ fn segments_answer_for_what_metadata_knows_exactly() {
     wanted.add(&[(50, None)]);
     assert_eq!((found, known), (wanted, 2));
     assert_eq!(segments(&[]), 3);
+    let on_codes = |view: &Arc<TableView>, predicates: &[Predicate]| totals_on_codes(view, predicates).1;
+    assert_eq!(on_codes(&t.view(), &[]), 2, "two have deleted rows");
+    assert_eq!(on_codes(&t.view(), &[compare(ID, CompareOp::GtEq, 15)]), 1, "14..21 is cut");
+    assert_eq!(on_codes(&txn.view(t.id).unwrap(), &[compare(ID, CompareOp::GtEq, 15)]), 1, "its own delete");
     // Without a question all is scanned.
     let none = t.view().zone_aggregates(&request(Vec::new(), None)).unwrap();
     assert_eq!(none, ZoneAggregates::default());
@@ -185,6 +213,8 @@ proptest! {
             conditions.into_iter().map(|(by_id, op, value)| compare(if by_id { ID } else { V }, ops[op], value)).collect();
         let mut wanted = Totals::default();
         wanted.add(&pairs(&view.scan(&request(predicates.clone(), None)).unwrap()));
-        prop_assert_eq!(totals(&view, &predicates).0, wanted);
+        prop_assert_eq!(&totals(&view, &predicates).0, &wanted);
+        wanted = Totals { min: None, max: None, ..wanted };
+        prop_assert_eq!(totals_on_codes(&view, &predicates).0, wanted);
     }
 }

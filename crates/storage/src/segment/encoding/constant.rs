@@ -10,7 +10,7 @@ use arrow_buffer::{BooleanBuffer, NullBuffer};
 use mainstem_kernels::bitmap;
 
 use super::condition::wrong_constant;
-use super::native::{Native, Place, dispatch};
+use super::native::{Native, Place, dispatch, wide_value};
 use super::sections::Damage;
 use crate::error::Result;
 use crate::predicate::{Predicate, compare_values};
@@ -93,6 +93,11 @@ impl Constant {
     /// The value.
     pub fn value(&self) -> &Value {
         &self.value
+    }
+
+    /// The sum of `count` rows; `None` if they are no integers.
+    pub fn sum(&self, count: usize) -> Option<i128> {
+        if self.value.is_null() { Some(0) } else { wide_value(&self.value)?.checked_mul(count as i128) }
     }
 
     /// Where rows equal to `value` begin and end among `rows`.

@@ -335,6 +335,19 @@ impl Dictionary {
         self.values.take(data_type, codes, nulls)
     }
 
+    /// The sum of the values of those of `rows` that `selection` has; `None` if they are no integers.
+    pub fn sum(&self, rows: Range<usize>, selection: &[u64]) -> Option<i128> {
+        /// Codes that are unpacked at once: a multiple of 64.
+        const CODES: usize = 1024;
+        let (mut codes, mut all) = ([0_u32; CODES], 0_i128);
+        for (start, selected) in rows.clone().step_by(CODES).zip(selection.chunks(CODES / 64)) {
+            let codes = codes.get_mut(..CODES.min(rows.end - start)).unwrap_or_default();
+            bitpack::unpack_u32(&self.packed, self.width, start, codes);
+            all += self.values.sum_at(codes, selected)?;
+        }
+        Some(all)
+    }
+
     /// The values at `offsets` as an Arrow array.
     pub fn gather(&self, data_type: DataType, offsets: &[u32], nulls: Option<NullBuffer>) -> Result<ArrayRef> {
         let mut codes = Vec::with_capacity(offsets.len());

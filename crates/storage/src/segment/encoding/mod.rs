@@ -51,6 +51,7 @@ use crate::schema::DataType;
 pub(crate) use choose::{encode, is_stored_as};
 pub(crate) use condition::EntrySelection;
 pub(crate) use native::wide_value;
+pub(crate) use plain::sum_of_array;
 pub(crate) use sections::{ALIGN, Damage, Sections, begin_section};
 pub(crate) use single::{SingleRows, Source};
 
@@ -274,6 +275,34 @@ impl EncodedValues {
             Self::Frame(frame) => frame.equal_range(value, rows),
             Self::VectorFrames(frames) => frames.equal_range(value, rows),
             Self::Plain(plain) => plain.equal_range(value, rows),
+        }
+    }
+
+    /// Those of `rows` that `selection` has, `count` of them and none of them NULL, as an Arrow array; `None` where that
+    /// is no better than reading all.
+    pub fn read_selected(
+        &self,
+        data_type: DataType,
+        rows: Range<usize>,
+        selection: &[u64],
+        count: usize,
+    ) -> Result<Option<ArrayRef>> {
+        match self {
+            Self::Frame(frame) => frame.read_selected(data_type, rows, selection, count),
+            Self::VectorFrames(frames) => frames.read_selected(data_type, rows, selection, count).map(Some),
+            Self::Constant(_) | Self::Dictionary(_) | Self::Plain(_) => Ok(None),
+        }
+    }
+
+    /// The sum of the values of those of `rows` that `selection` has, which are `count` and none of them NULL; `None`
+    /// if they are no integers. It must fit 128 bits.
+    pub fn sum(&self, rows: Range<usize>, selection: &[u64], count: usize) -> Option<i128> {
+        match self {
+            Self::Constant(constant) => constant.sum(count),
+            Self::Dictionary(dictionary) => dictionary.sum(rows, selection),
+            Self::Frame(frame) => Some(frame.sum(rows, selection, count)),
+            Self::VectorFrames(frames) => Some(frames.sum(rows, selection, count)),
+            Self::Plain(plain) => plain.sum(rows, selection),
         }
     }
 

@@ -17,7 +17,7 @@ use arrow_array::{
 };
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use mainstem_kernels::fsst::{Symbols, TEXT_BYTES_MAX};
-use mainstem_kernels::{bitmap, bitpack, cast, gather};
+use mainstem_kernels::{bitmap, bitpack, cast, gather, sum};
 
 use super::condition::{Condition, wrong_constant};
 use super::native::{Native, Place};
@@ -258,6 +258,63 @@ impl Plain {
         })
     }
 
+    /// The sum of the values of those of `rows` that `selection` has; `None` if they are no integers.
+    pub fn sum(&self, rows: Range<usize>, selection: &[u64]) -> Option<i128> {
+        /// Values that are widened at once: a multiple of 64.
+        const VALUES: usize = 1024;
+        fn of_all<N: Native>(values: &[N], selection: &[u64], mut of_some: impl FnMut(&[N], &[u64]) -> i128) -> i128 {
+            values.chunks(VALUES).zip(selection.chunks(VALUES / 64)).map(|(some, bits)| of_some(some, bits)).sum()
+        }
+        // Values without a sign: as codes over the least value of the type.
+        let above = |least: i128, codes: u128, selected: &[u64]| {
+            least * bitmap::count_ones(selected) as i128 + codes.cast_signed()
+        };
+        let (mut narrow, mut wide) = ([0_u32; VALUES], [0_u64; VALUES]);
+        Some(match self {
+            Self::SmallInt(values) => of_all(values.get(rows)?, selection, |some, selected| {
+                narrow.iter_mut().zip(some).for_each(|(to, v)| *to = (i32::from(*v) - i32::from(i16::MIN)) as u32);
+                let codes = narrow.get(..some.len()).unwrap_or_default();
+                above(i16::MIN.into(), sum::sum_selected_u32(codes, selected), selected)
+            }),
+            Self::Int(values) => of_all(values.get(rows)?, selection, |some, selected| {
+                narrow.iter_mut().zip(some).for_each(|(to, v)| *to = v.wrapping_sub(i32::MIN).cast_unsigned());
+                let codes = narrow.get(..some.len()).unwrap_or_default();
+                above(i32::MIN.into(), sum::sum_selected_u32(codes, selected), selected)
+            }),
+            Self::BigInt(values) => of_all(values.get(rows)?, selection, |some, selected| {
+                wide.iter_mut().zip(some).for_each(|(to, v)| *to = v.wrapping_sub(i64::MIN).cast_unsigned());
+                let codes = wide.get(..some.len()).unwrap_or_default();
+                above(i64::MIN.into(), sum::sum_selected_u64(codes, selected), selected)
+            }),
+            Self::Decimal(values) => of_all(values.get(rows)?, selection, |some, selected| {
+                let mut all = 0_i128;
+                bitmap::for_each_one(selected, |at| all = all.wrapping_add(some.get(at).copied().unwrap_or(0)));
+                all
+            }),
+            Self::Real(_) | Self::Double(_) | Self::Uuid(_) | Self::Text(_) | Self::Bytes(_) => return None,
+        })
+    }
+
+    /// The sum of the values at those of `indices` that `selection` has; `None` if they are no integers. Indices that
+    /// are not there add nothing.
+    pub fn sum_at(&self, indices: &[u32], selection: &[u64]) -> Option<i128> {
+        fn of_all<N: Native>(values: &[N], indices: &[u32], selection: &[u64], number: impl Fn(N) -> i128) -> i128 {
+            let mut all = 0;
+            bitmap::for_each_one(selection, |at| {
+                let value = indices.get(at).and_then(|index| values.get(*index as usize));
+                all += value.map_or(0, |value| number(*value));
+            });
+            all
+        }
+        Some(match self {
+            Self::SmallInt(values) => of_all(values, indices, selection, i128::from),
+            Self::Int(values) => of_all(values, indices, selection, i128::from),
+            Self::BigInt(values) => of_all(values, indices, selection, i128::from),
+            Self::Decimal(values) => of_all(values, indices, selection, |value| value),
+            Self::Real(_) | Self::Double(_) | Self::Uuid(_) | Self::Text(_) | Self::Bytes(_) => return None,
+        })
+    }
+
     /// Value `i` of whole numbers, NULL or not.
     #[inline]
     pub fn whole(&self, i: usize) -> Option<i64> {
@@ -333,6 +390,26 @@ impl Plain {
         numbers => numbers.windows(2).all(|w| w[0].order(w[1]).is_lt()),
             views => (1..views.len()).all(|i| bytes_at(views, i - 1) < bytes_at(views, i)))
     }
+}
+
+/// Of the rows of `array` that `selection` has: how many values are not NULL, and their sum, if it is asked for and
+/// they are integers; `None` if they are not. The sum must fit 128 bits.
+pub(crate) fn sum_of_array(array: &dyn Array, selection: &[u64], with_sum: bool) -> Option<(u64, i128)> {
+    let valid = array.nulls().filter(|nulls| nulls.null_count() > 0).map(|nulls| {
+        let mut valid = selection.to_vec();
+        valid.iter_mut().zip(nulls.inner().bit_chunks().iter_padded()).for_each(|(to, bits)| *to &= bits);
+        valid
+    });
+    let selection = valid.as_deref().unwrap_or(selection);
+    let count = bitmap::count_ones(selection) as u64;
+    if !with_sum || count == 0 {
+        return Some((count, 0));
+    }
+    let values = (i16::values_of(array).map(Plain::SmallInt))
+        .or_else(|| i32::values_of(array).map(Plain::Int))
+        .or_else(|| i64::values_of(array).map(Plain::BigInt))
+        .or_else(|| i128::values_of(array).map(Plain::Decimal))?;
+    values.sum(0..array.len(), selection).map(|sum| (count, sum))
 }
 
 /// Text or bytes `i`.

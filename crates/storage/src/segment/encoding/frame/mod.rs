@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, BooleanArray};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
-use mainstem_kernels::{bitpack, compare, gather};
+use mainstem_kernels::{bitmap, bitpack, compare, gather, sum};
 
 use super::condition::{Condition, select_codes, wrong_constant};
 use super::native::{Integer, Native, dispatch_integer, wide_value, wrong_type};
@@ -137,6 +137,38 @@ impl Frame {
             else => Err(wrong_type(data_type, "a frame of reference")))
     }
 
+    /// Those of `rows` that `selection` has, `count` of them, without NULLs, as an Arrow array; `None` of booleans.
+    pub fn read_selected(
+        &self,
+        data_type: DataType,
+        rows: Range<usize>,
+        selection: &[u64],
+        count: usize,
+    ) -> Result<Option<ArrayRef>> {
+        fn read<N: Integer>(
+            frame: &Frame,
+            data_type: DataType,
+            rows: Range<usize>,
+            selection: &[u64],
+            count: usize,
+        ) -> Result<Option<ArrayRef>> {
+            let reference = N::narrow(frame.reference).ok_or_else(|| wrong_type(data_type, "its frame"))?;
+            let mut out = Vec::with_capacity(count + PLACES_BEHIND);
+            unpack_selected(&frame.packed, frame.width, rows, reference, selection, &mut out);
+            N::array(data_type, out.into(), None).map(Some)
+        }
+        if data_type == DataType::Boolean {
+            return Ok(None);
+        }
+        dispatch_integer!(data_type, N => read::<N>(self, data_type, rows, selection, count),
+            else => Err(wrong_type(data_type, "a frame of reference")))
+    }
+
+    /// The sum of the values of those of `rows` that `selection` has, which are `count`.
+    pub fn sum(&self, rows: Range<usize>, selection: &[u64], count: usize) -> i128 {
+        self.reference.wrapping_mul(count as i128) + sum_of_codes(&self.packed, self.width, rows, selection)
+    }
+
     /// Value `i`, NULL or not.
     pub fn value(&self, data_type: DataType, i: usize) -> Value {
         decoded(data_type, self.reference, bitpack::get(&self.packed, self.width, i))
@@ -177,6 +209,56 @@ impl Frame {
             else => return Err(wrong_type(data_type, "a frame of reference")));
         Ok(select_codes(&self.packed, self.width, rows.start, rows.len(), &condition))
     }
+}
+
+/// Values behind the last one that filtering may want room for.
+const PLACES_BEHIND: usize = 16;
+
+/// Appends `reference` plus the codes of those of `rows` that `selection` has. No more than the first cache holds is
+/// unpacked before it is filtered.
+fn unpack_selected<N: Integer>(
+    packed: &[u8],
+    width: u32,
+    rows: Range<usize>,
+    reference: N,
+    selection: &[u64],
+    out: &mut Vec<N>,
+) {
+    /// Values at a time: a multiple of 64.
+    const VALUES: usize = 1024;
+    let mut values = [N::default(); VALUES];
+    for (start, selected) in rows.clone().step_by(VALUES).zip(selection.chunks(VALUES / 64)) {
+        let values = values.get_mut(..VALUES.min(rows.end - start)).unwrap_or_default();
+        N::unpack(packed, width, start, reference, values);
+        gather::filter_numbers(values, selected, out);
+    }
+}
+
+/// The sum of the codes of those of `rows` that `selection` has.
+fn sum_of_codes(packed: &[u8], width: u32, rows: Range<usize>, selection: &[u64]) -> i128 {
+    /// Codes that are unpacked at once: a multiple of 64 that the first cache has room for.
+    const CODES: usize = 1024;
+    if width == 0 {
+        return 0;
+    }
+    let (mut narrow, mut wide) = ([0_u32; CODES], [0_u64; CODES]);
+    let mut all = 0;
+    for (start, selected) in rows.clone().step_by(CODES).zip(selection.chunks(CODES / 64)) {
+        if bitmap::is_empty(selected) {
+            continue;
+        }
+        let len = CODES.min(rows.end - start);
+        all += if width <= u32::BITS {
+            let codes = narrow.get_mut(..len).unwrap_or_default();
+            bitpack::unpack_u32(packed, width, start, codes);
+            sum::sum_selected_u32(codes, selected)
+        } else {
+            let codes = wide.get_mut(..len).unwrap_or_default();
+            bitpack::unpack_u64(packed, width, start, codes);
+            sum::sum_selected_u64(codes, selected)
+        };
+    }
+    all.cast_signed()
 }
 
 /// The greatest code that `data_type` allows over `reference`, or what is wrong with the frame.
@@ -269,9 +351,9 @@ pub(crate) fn codes_upto(packed: &[u8], width: u32, rows: usize, greatest: u64) 
     if width == 0 || (width < 64 && greatest >= (1 << width) - 1) || greatest == u64::MAX {
         return true;
     }
-    let mut within = vec![0; mainstem_kernels::bitmap::words(rows)];
+    let mut within = vec![0; bitmap::words(rows)];
     compare::select_range(packed, width, 0, rows, 0, greatest, &mut within);
-    mainstem_kernels::bitmap::count_ones(&within) == rows
+    bitmap::count_ones(&within) == rows
 }
 
 /// `predicate` on booleans, as a condition on their codes 0 and 1.

@@ -15,7 +15,10 @@ use super::super::condition::{Condition, select_codes, wrong_constant};
 use super::super::native::{Integer, Native, dispatch_integer, wide_value, wrong_type};
 use super::super::plain::partition;
 use super::super::sections::{Damage, Sections, begin_section, padded};
-use super::{codes_of, codes_upto, decoded, greatest_code, guess, near_to, on_codes};
+use super::{
+    PLACES_BEHIND, codes_of, codes_upto, decoded, greatest_code, guess, near_to, on_codes, sum_of_codes,
+    unpack_selected,
+};
 use crate::error::Result;
 use crate::predicate::Predicate;
 use crate::row::Value;
@@ -244,6 +247,44 @@ impl VectorFrames {
         let codes = self.gather_codes(offsets);
         dispatch_integer!(data_type, N => collect::<N>(self.reference, &codes, data_type, nulls),
             else => Err(wrong_type(data_type, "frames by vector")))
+    }
+
+    /// Those of `rows` that `selection` has, `count` of them, without NULLs, as an Arrow array.
+    pub fn read_selected(
+        &self,
+        data_type: DataType,
+        rows: Range<usize>,
+        selection: &[u64],
+        count: usize,
+    ) -> Result<ArrayRef> {
+        fn read<N: Integer>(
+            frames: &VectorFrames,
+            data_type: DataType,
+            rows: Range<usize>,
+            selection: &[u64],
+            count: usize,
+        ) -> Result<ArrayRef> {
+            let mut out = Vec::with_capacity(count + PLACES_BEHIND);
+            let reference = N::narrow(frames.reference).ok_or_else(|| wrong_type(data_type, "its frames"))?;
+            for (vector, codes, here, to) in frames.parts(rows) {
+                let selected = bitmap::copy_range(selection, to..to + here.len());
+                unpack_selected(codes, vector.width, here, reference.plus(vector.base), &selected, &mut out);
+            }
+            N::array(data_type, out.into(), None)
+        }
+        dispatch_integer!(data_type, N => read::<N>(self, data_type, rows, selection, count),
+            else => Err(wrong_type(data_type, "frames by vector")))
+    }
+
+    /// The sum of the values of those of `rows` that `selection` has, which are `count`.
+    pub fn sum(&self, rows: Range<usize>, selection: &[u64], count: usize) -> i128 {
+        let mut above = 0;
+        for (vector, codes, here, to) in self.parts(rows) {
+            let selected = bitmap::copy_range(selection, to..to + here.len());
+            above += i128::from(vector.base) * bitmap::count_ones(&selected) as i128
+                + sum_of_codes(codes, vector.width, here, &selected);
+        }
+        self.reference.wrapping_mul(count as i128) + above
     }
 
     /// What the values at `offsets` exceed the least one by.
