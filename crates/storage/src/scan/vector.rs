@@ -29,7 +29,7 @@ use crate::ids::ColumnId;
 use crate::schema::Column;
 
 /// Tenths of the rows of a range that are selected, from which on the range is read as a whole.
-pub(super) const DENSE_TENTHS: usize = 7;
+pub(super) const DENSE_TENTHS: usize = 4;
 
 /// See the module.
 pub(super) struct Vector<'p> {

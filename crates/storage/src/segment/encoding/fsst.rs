@@ -4,6 +4,9 @@
 //! bytes and the table of symbols before them, or the texts themselves: who opens a block decodes it once, who wants
 //! one text decodes that one.
 
+use std::cell::RefCell;
+use std::mem;
+
 use fsst::Compressor;
 use mainstem_kernels::fsst::{Encoder as SymbolEncoder, Symbols};
 
@@ -14,6 +17,16 @@ use super::sections::{begin_section, padded};
 pub(crate) const TEXT_BYTES_MIN: usize = 8 << 10;
 /// Bytes of texts that are encoded to learn how many bytes all take.
 const ESTIMATE_BYTES: usize = 32 << 10;
+/// Texts that symbols are looked for in: enough for a sample of 16 KB that is taken from everywhere.
+const TRAINED_TEXTS: usize = 4 << 10;
+/// Bytes that a thread keeps at most for the codes of the next texts.
+const KEPT_BYTES_MAX: usize = 16 << 20;
+
+thread_local! {
+    /// Memory of codes that were written, and of their lengths: fresh memory has to be cleared by the system.
+    static KEPT: RefCell<(Vec<u8>, Vec<u64>)> = const { RefCell::new((Vec::new(), Vec::new())) };
+}
+
 /// What finds the codes of texts.
 pub(crate) struct Encoder {
     encoder: SymbolEncoder,
@@ -27,10 +40,24 @@ pub(crate) struct Coded {
     lengths: Vec<u64>,
 }
 
+impl Drop for Coded {
+    fn drop(&mut self) {
+        let (codes, lengths) = (mem::take(&mut self.codes), mem::take(&mut self.lengths));
+        if codes.capacity() + size_of::<u64>() * lengths.capacity() <= KEPT_BYTES_MAX {
+            KEPT.with_borrow_mut(|(kept, kept_lengths)| {
+                if kept.capacity() <= codes.capacity() {
+                    (*kept, *kept_lengths) = (codes, lengths);
+                }
+            });
+        }
+    }
+}
+
 impl Encoder {
     /// Symbols that are frequent in a sample of `texts`: 16 KB of them.
     pub fn of(texts: &[&[u8]]) -> Option<Self> {
-        let texts = texts.to_vec();
+        let step = texts.len().div_ceil(TRAINED_TEXTS).max(1);
+        let texts: Vec<&[u8]> = texts.iter().step_by(step).copied().collect();
         let compressor = Compressor::train(&texts);
         let lengths = compressor.symbol_lengths();
         let words: Vec<[u8; 8]> =
@@ -54,7 +81,9 @@ impl Encoder {
 
     /// The codes of `texts`.
     pub fn encode(&self, texts: &[&[u8]]) -> Coded {
-        let (mut codes, mut lengths) = (Vec::new(), Vec::with_capacity(texts.len()));
+        let (mut codes, mut lengths) = KEPT.take();
+        codes.clear();
+        lengths.clear();
         self.encoder.encode_all(texts, &mut codes, &mut lengths);
         Coded { codes, lengths }
     }
@@ -71,6 +100,7 @@ impl Encoder {
 
     /// Appends the sections of `coded`, and returns the width of a length and the bytes of the table.
     pub fn write(&self, coded: &Coded, body: &mut Vec<u8>) -> (u8, u16) {
+        body.reserve(self.coded_bytes(coded));
         let width = plain::write_lengths(&coded.lengths, body);
         begin_section(body);
         body.extend_from_slice(&self.symbols);

@@ -102,9 +102,9 @@ impl Frame {
             rows: Range<usize>,
             nulls: Option<NullBuffer>,
         ) -> Result<ArrayRef> {
-            let mut out = vec![N::default(); rows.len()];
+            let mut out = Vec::with_capacity(rows.len());
             let reference = N::narrow(frame.reference).ok_or_else(|| wrong_type(data_type, "its frame"))?;
-            N::unpack(&frame.packed, frame.width, rows.start, reference, &mut out);
+            unpack(&frame.packed, frame.width, rows, reference, &mut out);
             N::array(data_type, out.into(), nulls)
         }
         if data_type == DataType::Boolean {
@@ -214,8 +214,20 @@ impl Frame {
 /// Values behind the last one that filtering may want room for.
 const PLACES_BEHIND: usize = 16;
 
-/// Appends `reference` plus the codes of those of `rows` that `selection` has. No more than the first cache holds is
-/// unpacked before it is filtered.
+/// Values that are unpacked at a time before they go on: a multiple of 64, that the first cache has room for.
+const VALUES: usize = 1024;
+
+/// Appends `reference` plus the codes of `rows`. To clear the room for them first would cost more than the copy.
+fn unpack<N: Integer>(packed: &[u8], width: u32, rows: Range<usize>, reference: N, out: &mut Vec<N>) {
+    let mut values = [N::default(); VALUES];
+    for start in rows.clone().step_by(VALUES) {
+        let values = values.get_mut(..VALUES.min(rows.end - start)).unwrap_or_default();
+        N::unpack(packed, width, start, reference, values);
+        out.extend_from_slice(values);
+    }
+}
+
+/// Appends `reference` plus the codes of those of `rows` that `selection` has.
 fn unpack_selected<N: Integer>(
     packed: &[u8],
     width: u32,
@@ -224,8 +236,6 @@ fn unpack_selected<N: Integer>(
     selection: &[u64],
     out: &mut Vec<N>,
 ) {
-    /// Values at a time: a multiple of 64.
-    const VALUES: usize = 1024;
     let mut values = [N::default(); VALUES];
     for (start, selected) in rows.clone().step_by(VALUES).zip(selection.chunks(VALUES / 64)) {
         let values = values.get_mut(..VALUES.min(rows.end - start)).unwrap_or_default();
@@ -236,18 +246,16 @@ fn unpack_selected<N: Integer>(
 
 /// The sum of the codes of those of `rows` that `selection` has.
 fn sum_of_codes(packed: &[u8], width: u32, rows: Range<usize>, selection: &[u64]) -> i128 {
-    /// Codes that are unpacked at once: a multiple of 64 that the first cache has room for.
-    const CODES: usize = 1024;
     if width == 0 {
         return 0;
     }
-    let (mut narrow, mut wide) = ([0_u32; CODES], [0_u64; CODES]);
+    let (mut narrow, mut wide) = ([0_u32; VALUES], [0_u64; VALUES]);
     let mut all = 0;
-    for (start, selected) in rows.clone().step_by(CODES).zip(selection.chunks(CODES / 64)) {
+    for (start, selected) in rows.clone().step_by(VALUES).zip(selection.chunks(VALUES / 64)) {
         if bitmap::is_empty(selected) {
             continue;
         }
-        let len = CODES.min(rows.end - start);
+        let len = VALUES.min(rows.end - start);
         all += if width <= u32::BITS {
             let codes = narrow.get_mut(..len).unwrap_or_default();
             bitpack::unpack_u32(packed, width, start, codes);

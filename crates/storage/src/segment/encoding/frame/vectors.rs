@@ -16,7 +16,7 @@ use super::super::native::{Integer, Native, dispatch_integer, wide_value, wrong_
 use super::super::plain::partition;
 use super::super::sections::{Damage, Sections, begin_section, padded};
 use super::{
-    PLACES_BEHIND, codes_of, codes_upto, decoded, greatest_code, guess, near_to, on_codes, sum_of_codes,
+    PLACES_BEHIND, codes_of, codes_upto, decoded, greatest_code, guess, near_to, on_codes, sum_of_codes, unpack,
     unpack_selected,
 };
 use crate::error::Result;
@@ -220,11 +220,10 @@ impl VectorFrames {
             rows: Range<usize>,
             nulls: Option<NullBuffer>,
         ) -> Result<ArrayRef> {
-            let mut out = vec![N::default(); rows.len()];
+            let mut out = Vec::with_capacity(rows.len());
             let reference = N::narrow(frames.reference).ok_or_else(|| wrong_type(data_type, "its frames"))?;
-            for (vector, codes, here, to) in frames.parts(rows) {
-                let part = out.get_mut(to..to + here.len()).unwrap_or_default();
-                N::unpack(codes, vector.width, here.start, reference.plus(vector.base), part);
+            for (vector, codes, here, _) in frames.parts(rows) {
+                unpack(codes, vector.width, here, reference.plus(vector.base), &mut out);
             }
             N::array(data_type, out.into(), nulls)
         }
