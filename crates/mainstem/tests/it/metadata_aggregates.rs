@@ -166,8 +166,10 @@ fn kept_plans_answer_from_the_metadata_of_their_run() {
             // Of the transaction itself.
             kept.execute("BEGIN").unwrap();
             kept.execute("DELETE FROM t WHERE k IN (25, 26, 77)").unwrap();
-            let sql = "SELECT sum(v), count(v), min(v), max(k) FROM t WHERE v >= 0 AND k > 20 AND k <= 90 + 0";
-            assert_eq!(rows(kept, sql), rows(kept, &of_rows(sql)), "after {change}");
+            for bounds in ["", ", min(v), max(k)"] {
+                let sql = format!("SELECT sum(v), count(v){bounds} FROM t WHERE v >= 0 AND k > 20 AND k <= 90 + 0");
+                assert_eq!(rows(kept, &sql), rows(kept, &of_rows(&sql)), "after {change}");
+            }
             kept.execute("ROLLBACK").unwrap();
             if nth % 2 == 1 {
                 database.storage().merge(id).unwrap();

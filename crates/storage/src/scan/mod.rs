@@ -81,8 +81,9 @@ pub struct ScanRequest {
     /// Of the columns, those that come as Arrow dictionaries: codes into the distinct values of a segment where they
     /// are stored so. Scans in key order know no codes.
     pub codes: Vec<ColumnId>,
-    /// Aggregates that are taken from metadata where it knows all of them: the rows of such segments are left out
-    /// ([`TableView::zone_aggregates`]). Without columns: the number of rows. Scans in key order do not know of it.
+    /// Aggregates that are asked for in the place of rows. Without columns: the number of rows. A scan leaves out the
+    /// rows that [`TableView::zone_aggregates`] and [`TableView::aggregate_scan`] answer for, of the same request.
+    /// Scans in key order do not know of it.
     pub zone_aggregates: Option<Vec<(ColumnId, ZoneAggregate)>>,
 }
 
@@ -119,7 +120,7 @@ pub struct ScanCounts {
     pub segments_from_metadata: usize,
     /// Of those that may match, those left out because their codes are added up.
     pub segments_on_codes: usize,
-    /// Rows in deltas at the snapshot, deleted ones included.
+    /// Rows in deltas at the snapshot that are read, deleted ones included.
     pub delta_rows: u64,
 }
 

@@ -40,7 +40,7 @@ use crate::segment::Segment;
 use crate::version::{TableView, Work};
 
 use super::range_of_order::Between;
-use super::vector::DENSE_TENTHS;
+use super::vector;
 use super::worker::EmittedRows;
 use super::{ScanCounts, ScanRequest, key_prefix, resolve};
 
@@ -331,7 +331,7 @@ impl OrderedScan {
             return Ok(None);
         }
         let is_all = offsets.len() == rows.len();
-        let is_dense = offsets.len() >= rows.len() / 10 * DENSE_TENTHS;
+        let is_dense = vector::is_dense(offsets.len(), rows.len());
         let kept = BooleanArray::new(BooleanBuffer::new(Buffer::from_vec(selection), 0, rows.len()), None);
         let read = |column: &Column| -> Result<ArrayRef> {
             if is_all {

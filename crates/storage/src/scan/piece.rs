@@ -296,8 +296,8 @@ impl Piece {
         }
     }
 
-    /// Decodes those of `rows` (of the container) that `selection` has, `count` of them; `None` where it is no better to
-    /// read all and filter them.
+    /// Decodes those of `rows` (of the container) that `selection` has, `count` of them; `None` where it is no better
+    /// to read all and filter them.
     pub(super) fn read_selected(
         &self,
         column: &Column,

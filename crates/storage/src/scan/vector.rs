@@ -29,7 +29,7 @@ use crate::ids::ColumnId;
 use crate::schema::Column;
 
 /// Tenths of the rows of a range that are selected, from which on the range is read as a whole.
-pub(super) const DENSE_TENTHS: usize = 4;
+const DENSE_TENTHS: usize = 4;
 
 /// See the module.
 pub(super) struct Vector<'p> {
@@ -175,7 +175,7 @@ impl<'p> Vector<'p> {
 
 /// Whether `count` of `rows` rows are so many that all are read.
 pub(super) fn is_dense(count: usize, rows: usize) -> bool {
-    count >= rows / 10 * DENSE_TENTHS
+    10 * count >= DENSE_TENTHS * rows
 }
 
 /// The range that `offsets`, ascending, lie in, and which of its rows they are, where they are so many of them that

@@ -66,7 +66,7 @@ impl Rows {
                 (!range.is_empty()).then(|| Vector::whole(piece, range))
             }
             Self::Selected { selection, first, next, bits } => {
-                // Where most rows are selected, vectors begin and end where they would if all were: reading them costs
+                // Where many rows are selected, vectors begin and end where they would if all were: reading them costs
                 // least there.
                 while *next < *bits {
                     let window = *next..(*bits).min(*next + max);

@@ -51,7 +51,7 @@ pub struct ZoneValue {
     pub value: Value,
 }
 
-/// What the segments say whose rows a scan of the same request leaves out.
+/// What metadata, or values that were added up, say of rows that a scan of the same request leaves out.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ZoneAggregates {
     /// How many they are.
@@ -63,7 +63,8 @@ pub struct ZoneAggregates {
 }
 
 impl TableView {
-    /// The aggregates of `request`, over the segments that a scan of it leaves out; without aggregates there are none.
+    /// The aggregates of `request`, over the segments that metadata answers for; without aggregates there are none.
+    /// What else a scan of it leaves out is added up by [`TableView::aggregate_scan`].
     ///
     /// # Errors
     /// Internal when the request names a column the table does not have.

@@ -17,7 +17,7 @@ use mainstem_kernels::bitmap;
 
 use super::block::ColumnBlock;
 use super::cache::{BlockCache, OpenBlock, OpenBlocks, Place};
-use super::encoding::{ALIGN, Damage, EntrySelection, codes_of, wide_value};
+use super::encoding::{ALIGN, Damage, EntrySelection, codes_of, sum_of_array, wide_value};
 use super::file::SegmentFile;
 use super::format::{BlockRef, ColumnMeta, SegmentMeta, body_bytes};
 use crate::deletes::DeleteLog;
@@ -139,8 +139,8 @@ impl Segment {
         }
     }
 
-    /// Those of the rows that `selection` has, `count` of them; `None` where it is no better to read all and filter them.
-    /// Errors as [`Segment::read`].
+    /// Those of the rows that `selection` has, `count` of them; `None` where it is no better to read all and filter
+    /// them. Errors as [`Segment::read`].
     pub(crate) fn read_selected(
         &self,
         column: &Column,
@@ -204,9 +204,18 @@ impl Segment {
         selection: &[u64],
         with_sum: bool,
     ) -> Result<(u64, i128)> {
-        let rows = self.checked(&rows)?;
+        let checked = self.checked(&rows)?;
         if let Some(at) = self.column(column)? {
-            return self.block(at)?.sum(rows, selection, with_sum);
+            let count = bitmap::count_ones(selection);
+            let nulls = self.column_meta(at)?.null_count;
+            if nulls == self.meta.rows || (nulls == 0 && !with_sum) {
+                return Ok((if nulls == 0 { count as u64 } else { 0 }, 0));
+            }
+            if let Some(few) = self.gather_few(at, &rows, selection, count)? {
+                let sum = sum_of_array(few.as_ref(), &bitmap::full(count), with_sum);
+                return sum.ok_or_else(|| Error::internal(format!("the sum of column {}", column.name)));
+            }
+            return self.block(at)?.sum(checked, selection, with_sum);
         }
         let count = if column.missing_value.is_null() { 0 } else { bitmap::count_ones(selection) };
         let sum = wide_value(&column.missing_value).and_then(|value| value.checked_mul(count as i128));
@@ -215,6 +224,18 @@ impl Segment {
             Some(sum) => Ok((count as u64, sum)),
             None => Err(Error::internal(format!("the sum of column {}", column.name))),
         }
+    }
+
+    /// Those of `rows` that `selection` has, of the column at position `at`, if they are so few, `count`, that they are
+    /// read without their block.
+    fn gather_few(&self, at: usize, rows: &Range<u32>, selection: &[u64], count: usize) -> Result<Option<ArrayRef>> {
+        if count > limits::GATHER_PAGES_MAX {
+            return Ok(None);
+        }
+        let mut offsets = Vec::with_capacity(count);
+        bitmap::indices(selection, &mut offsets);
+        offsets.iter_mut().for_each(|offset| *offset += rows.start);
+        self.gather_pages(at, &offsets)
     }
 
     /// The distinct values that the rows of `column` are codes of, if there are at most `max` of them, and a NULL

@@ -2,8 +2,9 @@
 //! from the codes of the others.
 //!
 //! Comes in: a physical plan. Goes out: the same plan, in which such an aggregation reads only the rows that neither
-//! answers for: those of deltas, those of the transaction, and segments whose metadata does not tell one of the
-//! aggregates where that is no count and no sum of few digits.
+//! answers for. Where only counts and sums of few digits are asked for, those are none: codes of segments, values of
+//! deltas and the transaction's rows are added up. Else they are those of deltas, those of the transaction, and those
+//! of segments whose metadata does not tell one of the aggregates.
 //!
 //! 1. The rule finds an aggregation that is the first step of two, or the only one, whose rows come from one scan
 //!    through projections of columns alone. Its aggregates are COUNT, MIN and MAX of a column, our SUM and AVG of
@@ -14,7 +15,7 @@
 //!
 //! Invariant: which segments are left out is decided when the plan is run, by storage, from the snapshot and the
 //! predicates of the run, alike for the scan and for the operator. So a plan that is kept is exact for each snapshot it
-//! is bound to. A plan for which no segment is left out now stays as it is. It does not own: what is exact
+//! is bound to. A plan for which no row is left out now stays as it is. It does not own: what is exact
 //! (`storage::scan`), answers without any scan (DataFusion's `aggregate_statistics`, `provider::statistics`).
 
 mod operator;

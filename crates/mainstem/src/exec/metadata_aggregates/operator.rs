@@ -16,11 +16,12 @@ use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet, Time};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties};
 use futures::{StreamExt, stream};
 use mainstem_storage::row::{Value, array_of};
-use mainstem_storage::scan::{AggregateScan, ZoneAggregates, ZoneValue};
+use mainstem_storage::scan::{AggregateScan, EmittedRows, ZoneAggregates, ZoneValue};
 use mainstem_storage::schema::DataType as ColumnType;
 
 use crate::provider::{Executions, StoreSource, yields_once};
@@ -44,6 +45,7 @@ pub(in crate::exec) struct MetadataAggregates {
     /// Of each aggregate.
     states: Vec<State>,
     on_codes: Executions<Arc<AggregateScan>>,
+    metrics: ExecutionPlanMetricsSet,
     properties: Arc<PlanProperties>,
 }
 
@@ -56,7 +58,8 @@ impl MetadataAggregates {
             EmissionType::Final,
             Boundedness::Bounded,
         );
-        Self { input, source, states, on_codes: Executions::default(), properties: Arc::new(properties) }
+        let (on_codes, metrics) = (Executions::default(), ExecutionPlanMetricsSet::new());
+        Self { input, source, states, on_codes, metrics, properties: Arc::new(properties) }
     }
 
     fn aggregates(&self) -> &[Arc<AggregateFunctionExpr>] {
@@ -79,17 +82,50 @@ impl MetadataAggregates {
 const TURN: Duration = Duration::from_millis(1);
 
 /// Adds the pieces up that nobody else does.
-async fn add_up(pieces: Arc<AggregateScan>) -> Result<ZoneAggregates> {
-    let mut totals = pieces.nothing();
+async fn add_up(pieces: Arc<AggregateScan>, counts: Counts) -> Result<ZoneAggregates> {
+    let (mut totals, mut rows) = (pieces.nothing(), EmittedRows::default());
     yields_once().await;
     let mut began = Instant::now();
-    while pieces.add_next(&mut totals).map_err(|e| DataFusionError::External(Box::new(e)))? {
+    loop {
+        let timer = counts.time.timer();
+        let has_added = pieces.add_next(&mut totals, &mut rows).map_err(|e| DataFusionError::External(Box::new(e)))?;
+        timer.done();
+        if !has_added {
+            break;
+        }
         if began.elapsed() >= TURN {
             yields_once().await;
             began = Instant::now();
         }
     }
+    counts.add(rows);
     Ok(totals)
+}
+
+/// Of a partition, what it added up and in which time, as EXPLAIN ANALYZE shows them.
+struct Counts {
+    time: Time,
+    main: Count,
+    delta: Count,
+    own: Count,
+}
+
+impl Counts {
+    fn new(metrics: &ExecutionPlanMetricsSet, partition: usize) -> Self {
+        let counter = |name| MetricBuilder::new(metrics).counter(name, partition);
+        Self {
+            time: MetricBuilder::new(metrics).elapsed_compute(partition),
+            main: counter("added_from_main"),
+            delta: counter("added_from_delta"),
+            own: counter("added_from_own_writes"),
+        }
+    }
+
+    fn add(&self, rows: EmittedRows) {
+        for (counter, rows) in [(&self.main, rows.main), (&self.delta, rows.delta), (&self.own, rows.own)] {
+            counter.add(usize::try_from(rows).unwrap_or(usize::MAX));
+        }
+    }
 }
 
 /// The states of `aggregates` over the rows of `known`, one row.
@@ -185,6 +221,10 @@ impl ExecutionPlan for MetadataAggregates {
         Ok(Arc::new(Self::new(input, self.source.clone(), self.states.clone())))
     }
 
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let read = self.input.execute(partition, context)?;
         let known = if partition == 0 { Some(self.source.zone_aggregates()?) } else { None };
@@ -195,7 +235,10 @@ impl ExecutionPlan for MetadataAggregates {
         }
         let (aggregates, states, schema) = (self.aggregates().to_vec(), self.states.clone(), self.input.schema());
         let known = stream::iter(known.map(Ok));
-        let added = stream::iter(pieces).then(add_up);
+        // A plan that is kept would count run after run.
+        let metrics =
+            if self.source.is_of_one_partition() { ExecutionPlanMetricsSet::new() } else { self.metrics.clone() };
+        let added = stream::iter(pieces).then(move |pieces| add_up(pieces, Counts::new(&metrics, partition)));
         let of_schema = schema.clone();
         let told = known.chain(added).map(move |totals| batch_of(&aggregates, &states, of_schema.clone(), &totals?));
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, told.chain(read))))

@@ -16,9 +16,10 @@ use std::sync::Arc;
 use mainstem_kernels::bitmap;
 
 use super::super::piece::Piece;
-use super::super::{LiveFilters, Scan, ScanCounts, ScanRequest};
+use super::super::{EmittedRows, LiveFilters, Scan, ScanRequest};
 use super::{ZoneAggregate, ZoneAggregates, ZoneValue};
 use crate::error::{Error, Result};
+use crate::ids::ColumnId;
 use crate::row::Value;
 use crate::schema::Column;
 use crate::version::{TableView, Work};
@@ -51,12 +52,6 @@ impl AggregateScan {
         self.scan.pieces.iter().map(|piece| piece.rows().len() as u64).sum()
     }
 
-    /// How pruning went.
-    #[must_use]
-    pub fn counts(&self) -> ScanCounts {
-        self.scan.counts()
-    }
-
     /// Totals of no rows.
     #[must_use]
     pub fn nothing(&self) -> ZoneAggregates {
@@ -67,34 +62,48 @@ impl AggregateScan {
         ZoneAggregates { values: self.asked.iter().map(value).collect(), ..ZoneAggregates::default() }
     }
 
-    /// Adds the next piece that nobody has taken to `totals`, which began as [`AggregateScan::nothing`]; false when
-    /// there is none.
+    /// Adds the next piece that nobody has taken to `totals`, which began as [`AggregateScan::nothing`], and its rows
+    /// to `rows`; false when there is none.
     ///
     /// # Errors
     /// Corrupt, Io; Internal.
-    pub fn add_next(&self, totals: &mut ZoneAggregates) -> Result<bool> {
+    pub fn add_next(&self, totals: &mut ZoneAggregates, rows: &mut EmittedRows) -> Result<bool> {
         let Some(piece) = self.scan.next_index().and_then(|index| self.scan.pieces.get(index)) else {
             return Ok(false);
         };
         let _at_work = self.scan.view.begin(Work::Thread);
-        self.add(piece, totals)?;
-        Ok(true)
-    }
-
-    fn add(&self, piece: &Piece, totals: &mut ZoneAggregates) -> Result<()> {
         let selected = piece.select(&self.scan)?.selection;
         let selected = selected.unwrap_or_else(|| bitmap::full(piece.rows().len()));
         let count = bitmap::count_ones(&selected) as u64;
-        if count == 0 {
-            return Ok(());
+        if count > 0 {
+            self.add(piece, &selected, totals)?;
+            totals.rows += count;
+            match piece {
+                Piece::Segment { .. } => rows.main += count,
+                Piece::Delta { .. } => rows.delta += count,
+                Piece::Own { .. } => rows.own += count,
+            }
         }
-        totals.rows += count;
-        for ((column, aggregate), total) in self.asked.iter().zip(&mut totals.values) {
-            let (count, sum) = piece.sum(column, &selected, *aggregate == ZoneAggregate::Sum)?;
+        Ok(true)
+    }
+
+    fn add(&self, piece: &Piece, selected: &[u64], totals: &mut ZoneAggregates) -> Result<()> {
+        // A column that several aggregates are of is read once.
+        let mut found: Vec<(ColumnId, u64, i128)> = Vec::with_capacity(self.asked.len());
+        let sums = |id: ColumnId| self.asked.iter().any(|(c, a)| c.id == id && *a == ZoneAggregate::Sum);
+        for ((column, _), total) in self.asked.iter().zip(&mut totals.values) {
+            let (count, sum) = match found.iter().find(|(id, ..)| *id == column.id) {
+                Some((_, count, sum)) => (*count, *sum),
+                None => {
+                    let (count, sum) = piece.sum(column, selected, sums(column.id))?;
+                    found.push((column.id, count, sum));
+                    (count, sum)
+                }
+            };
             let Some(total) = total.first_mut() else { return Err(Error::internal("totals of other aggregates")) };
             total.count += count;
             if let Value::Decimal(all) = &mut total.value {
-                *all += sum;
+                *all = all.wrapping_add(sum);
             }
         }
         Ok(())

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::database::testing::{ID, Table, V, pairs, table};
 use crate::predicate::CompareOp;
+use crate::scan::EmittedRows;
 use crate::version::TableVersion;
 
 type Row = (i64, Option<i64>);
@@ -84,9 +85,11 @@ fn totals_on_codes(view: &Arc<TableView>, predicates: &[Predicate]) -> (Totals, 
     assert_eq!(rest.counts().segments_from_metadata, known.segments);
     // Two that share the pieces.
     let (mut totals, mut some, mut others) = (Totals::default(), pieces.nothing(), pieces.nothing());
-    while pieces.add_next(&mut some).unwrap() {
-        pieces.add_next(&mut others).unwrap();
+    let mut counted = EmittedRows::default();
+    while pieces.add_next(&mut some, &mut counted).unwrap() {
+        pieces.add_next(&mut others, &mut counted).unwrap();
     }
+    assert_eq!(counted.main + counted.delta + counted.own, some.rows + others.rows);
     totals.add(&pairs(&rest));
     for known in [&known, &some, &others] {
         let [counts, sums] = known.values.as_slice() else { panic!("{known:?}") };

@@ -12,7 +12,7 @@ use arrow_array::{ArrayRef, DictionaryArray, UInt32Array};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use hashbrown::HashMap;
 use mainstem_kernels::hash::hash_u64;
-use mainstem_kernels::{bitpack, gather};
+use mainstem_kernels::{bitmap, bitpack, gather};
 
 use super::super::sketch::DistinctSketch;
 use super::condition::{Condition, on_dictionary, select_codes};
@@ -341,9 +341,12 @@ impl Dictionary {
         const CODES: usize = 1024;
         let (mut codes, mut all) = ([0_u32; CODES], 0_i128);
         for (start, selected) in rows.clone().step_by(CODES).zip(selection.chunks(CODES / 64)) {
+            if bitmap::is_empty(selected) {
+                continue;
+            }
             let codes = codes.get_mut(..CODES.min(rows.end - start)).unwrap_or_default();
             bitpack::unpack_u32(&self.packed, self.width, start, codes);
-            all += self.values.sum_at(codes, selected)?;
+            all = all.wrapping_add(self.values.sum_at(codes, selected)?);
         }
         Some(all)
     }

@@ -19,8 +19,8 @@ pub(crate) const TEXT_BYTES_MIN: usize = 8 << 10;
 const ESTIMATE_BYTES: usize = 32 << 10;
 /// Texts that symbols are looked for in: enough for a sample of 16 KB that is taken from everywhere.
 const TRAINED_TEXTS: usize = 4 << 10;
-/// Bytes that a thread keeps at most for the codes of the next texts.
-const KEPT_BYTES_MAX: usize = 16 << 20;
+/// Bytes that a thread keeps at most for the codes of the next texts, with their lengths.
+const KEPT_BYTES_MAX: usize = 4 << 20;
 
 thread_local! {
     /// Memory of codes that were written, and of their lengths: fresh memory has to be cleared by the system.
@@ -43,13 +43,12 @@ pub(crate) struct Coded {
 impl Drop for Coded {
     fn drop(&mut self) {
         let (codes, lengths) = (mem::take(&mut self.codes), mem::take(&mut self.lengths));
-        if codes.capacity() + size_of::<u64>() * lengths.capacity() <= KEPT_BYTES_MAX {
-            KEPT.with_borrow_mut(|(kept, kept_lengths)| {
-                if kept.capacity() <= codes.capacity() {
-                    (*kept, *kept_lengths) = (codes, lengths);
-                }
-            });
-        }
+        let bytes = |codes: &Vec<u8>, lengths: &Vec<u64>| codes.capacity() + size_of::<u64>() * lengths.capacity();
+        KEPT.with_borrow_mut(|(kept, kept_lengths)| {
+            if (bytes(kept, kept_lengths)..=KEPT_BYTES_MAX).contains(&bytes(&codes, &lengths)) {
+                (*kept, *kept_lengths) = (codes, lengths);
+            }
+        });
     }
 }
 

@@ -278,8 +278,8 @@ impl EncodedValues {
         }
     }
 
-    /// Those of `rows` that `selection` has, `count` of them and none of them NULL, as an Arrow array; `None` where that
-    /// is no better than reading all.
+    /// Those of `rows` that `selection` has, `count` of them and none of them NULL, as an Arrow array; `None` where
+    /// that is no better than reading all.
     pub fn read_selected(
         &self,
         data_type: DataType,
@@ -295,7 +295,7 @@ impl EncodedValues {
     }
 
     /// The sum of the values of those of `rows` that `selection` has, which are `count` and none of them NULL; `None`
-    /// if they are no integers. It must fit 128 bits.
+    /// if they are no integers. It must fit 128 bits, as those of damaged blocks may not: they wrap.
     pub fn sum(&self, rows: Range<usize>, selection: &[u64], count: usize) -> Option<i128> {
         match self {
             Self::Constant(constant) => constant.sum(count),

@@ -263,7 +263,8 @@ impl Plain {
         /// Values that are widened at once: a multiple of 64.
         const VALUES: usize = 1024;
         fn of_all<N: Native>(values: &[N], selection: &[u64], mut of_some: impl FnMut(&[N], &[u64]) -> i128) -> i128 {
-            values.chunks(VALUES).zip(selection.chunks(VALUES / 64)).map(|(some, bits)| of_some(some, bits)).sum()
+            let parts = values.chunks(VALUES).zip(selection.chunks(VALUES / 64));
+            parts.fold(0, |all, (some, selected)| all.wrapping_add(of_some(some, selected)))
         }
         // Values without a sign: as codes over the least value of the type.
         let above = |least: i128, codes: u128, selected: &[u64]| {
@@ -299,10 +300,10 @@ impl Plain {
     /// are not there add nothing.
     pub fn sum_at(&self, indices: &[u32], selection: &[u64]) -> Option<i128> {
         fn of_all<N: Native>(values: &[N], indices: &[u32], selection: &[u64], number: impl Fn(N) -> i128) -> i128 {
-            let mut all = 0;
+            let mut all = 0_i128;
             bitmap::for_each_one(selection, |at| {
                 let value = indices.get(at).and_then(|index| values.get(*index as usize));
-                all += value.map_or(0, |value| number(*value));
+                all = value.map_or(all, |value| all.wrapping_add(number(*value)));
             });
             all
         }

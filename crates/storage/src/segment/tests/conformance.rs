@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use arrow_array::Array;
+use mainstem_kernels::bitmap;
 use proptest::prelude::*;
 
 use super::{ENCODINGS, disk, schema, segment, write_with};
 use crate::ids::{ColumnId, SchemaVersion};
 use crate::predicate::{CompareOp, Predicate, Prune};
 use crate::row::{Value, array_of};
-use crate::schema::DataType;
+use crate::schema::{Column, DataType};
 use crate::segment::{BlockCache, Encoding, Segment};
 use crate::settings::Encodings;
 
@@ -171,6 +172,11 @@ fn check_with(encodings: Encodings, data_type: DataType, values: &[Value], const
         for predicate in predicates(constants) {
             check_select(&segment, &predicate, values, range.clone());
         }
+        let selections: [fn(usize) -> bool; 6] =
+            [|_| true, |_| false, |i| i % 3 == 1, |i| i % 11 != 5, |i| i % 700 == 3, |i| i / 500 == 1];
+        for is_selected in selections {
+            check_selected(&segment, column, values, range.clone(), is_selected);
+        }
     }
     let offsets: Vec<u32> = (0..rows).rev().chain([0, 0, rows / 2]).collect();
     let gathered = segment.gather(column, &offsets).unwrap();
@@ -206,6 +212,62 @@ fn check_select(segment: &Arc<Segment>, predicate: &Predicate, values: &[Value],
         Prune::None => assert_eq!(matching, 0, "{predicate:?}"),
         Prune::All => assert_eq!(matching, values.len(), "{predicate:?}"),
         Prune::Some => {}
+    }
+}
+
+/// Counts, sums and values of the rows of `range` of which `is_selected` holds.
+fn check_selected(
+    segment: &Segment,
+    column: &Column,
+    values: &[Value],
+    range: std::ops::Range<u32>,
+    is_selected: fn(usize) -> bool,
+) {
+    let mut selection = vec![0; bitmap::words(range.len())];
+    (0..range.len()).filter(|i| is_selected(*i)).for_each(|i| bitmap::set(&mut selection, i));
+    let rows = &values[range.start as usize..range.end as usize];
+    let selected: Vec<&Value> =
+        rows.iter().enumerate().filter(|(i, _)| is_selected(*i)).map(|(_, value)| value).collect();
+    let count = selected.iter().filter(|value| !value.is_null()).count() as u64;
+    assert_eq!(segment.sum(column, range.clone(), &selection, false).unwrap().0, count);
+    let in_place = segment.read_selected(column, range.clone(), &selection, selected.len()).unwrap();
+    let naive = || array_of(selected.iter().copied(), column.data_type).unwrap();
+    assert!(in_place.is_none_or(|array| array == naive()), "{:?}", segment.meta().columns[0].encoding);
+    if column.data_type.has_small_sums() {
+        let wide = |value: &&Value| match value {
+            Value::Int(v) => i128::from(*v),
+            Value::Decimal(v) => *v,
+            _ => 0,
+        };
+        let sum = segment.sum(column, range, &selection, true).unwrap();
+        assert_eq!(sum, (count, selected.iter().map(wide).sum()), "{:?}", segment.meta().columns[0].encoding);
+    } else if count > 0 {
+        segment.sum(column, range, &selection, true).unwrap_err();
+    }
+}
+
+/// Columns of several vectors, plain, as codes and in frames, some with NULLs, of the types that are added up.
+#[test]
+fn sums_of_long_columns() {
+    let mixed = |i: i64| mainstem_kernels::hash::hash_u64(i.cast_unsigned()).cast_signed();
+    let types = [(DataType::SmallInt, 48), (DataType::Integer, 32), (DataType::BigInt, 0)];
+    for (data_type, shift) in types {
+        let column = |value: &dyn Fn(i64) -> i64| -> Vec<Value> {
+            let some = |i| if i % 17 == 4 { Value::Null } else { Value::Int(value(i)) };
+            (0..2_500).map(some).collect()
+        };
+        let constants = [Value::Int(mixed(7) >> shift)];
+        check(data_type, &column(&|i| mixed(i) >> shift), &constants);
+        check(data_type, &column(&|i| mixed(i % 5) >> shift), &constants);
+        check(data_type, &column(&|i| i % 900 - 300), &constants);
+    }
+    let narrow = DataType::Decimal { precision: 19, scale: 0 };
+    const GREATEST: i128 = 10_i128.pow(19) - 1;
+    let wide: [fn(i128) -> i128; 3] =
+        [|_| GREATEST, |i| if i % 2 == 0 { GREATEST } else { -GREATEST }, |i| i * 1_000_003];
+    for value in wide {
+        let values: Vec<Value> = (0..2_500).map(|i| Value::Decimal(value(i))).collect();
+        check(narrow, &values, &[Value::Decimal(GREATEST)]);
     }
 }
 

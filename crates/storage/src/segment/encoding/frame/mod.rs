@@ -104,7 +104,7 @@ impl Frame {
         ) -> Result<ArrayRef> {
             let mut out = Vec::with_capacity(rows.len());
             let reference = N::narrow(frame.reference).ok_or_else(|| wrong_type(data_type, "its frame"))?;
-            unpack(&frame.packed, frame.width, rows, reference, &mut out);
+            unpack(&frame.packed, frame.width, rows, reference, &mut [N::default(); VALUES], &mut out);
             N::array(data_type, out.into(), nulls)
         }
         if data_type == DataType::Boolean {
@@ -154,7 +154,8 @@ impl Frame {
         ) -> Result<Option<ArrayRef>> {
             let reference = N::narrow(frame.reference).ok_or_else(|| wrong_type(data_type, "its frame"))?;
             let mut out = Vec::with_capacity(count + PLACES_BEHIND);
-            unpack_selected(&frame.packed, frame.width, rows, reference, selection, &mut out);
+            let values = &mut [N::default(); VALUES];
+            unpack_selected(&frame.packed, frame.width, rows, reference, selection, values, &mut out);
             N::array(data_type, out.into(), None).map(Some)
         }
         if data_type == DataType::Boolean {
@@ -166,7 +167,8 @@ impl Frame {
 
     /// The sum of the values of those of `rows` that `selection` has, which are `count`.
     pub fn sum(&self, rows: Range<usize>, selection: &[u64], count: usize) -> i128 {
-        self.reference.wrapping_mul(count as i128) + sum_of_codes(&self.packed, self.width, rows, selection)
+        let codes = sum_of_codes(&self.packed, self.width, rows, selection);
+        self.reference.wrapping_mul(count as i128).wrapping_add(codes)
     }
 
     /// Value `i`, NULL or not.
@@ -214,12 +216,19 @@ impl Frame {
 /// Values behind the last one that filtering may want room for.
 const PLACES_BEHIND: usize = 16;
 
-/// Values that are unpacked at a time before they go on: a multiple of 64, that the first cache has room for.
+/// Values that are unpacked at a time before they go on, in a place of the caller's: a multiple of 64, that the first
+/// cache has room for.
 const VALUES: usize = 1024;
 
 /// Appends `reference` plus the codes of `rows`. To clear the room for them first would cost more than the copy.
-fn unpack<N: Integer>(packed: &[u8], width: u32, rows: Range<usize>, reference: N, out: &mut Vec<N>) {
-    let mut values = [N::default(); VALUES];
+fn unpack<N: Integer>(
+    packed: &[u8],
+    width: u32,
+    rows: Range<usize>,
+    reference: N,
+    values: &mut [N; VALUES],
+    out: &mut Vec<N>,
+) {
     for start in rows.clone().step_by(VALUES) {
         let values = values.get_mut(..VALUES.min(rows.end - start)).unwrap_or_default();
         N::unpack(packed, width, start, reference, values);
@@ -234,9 +243,9 @@ fn unpack_selected<N: Integer>(
     rows: Range<usize>,
     reference: N,
     selection: &[u64],
+    values: &mut [N; VALUES],
     out: &mut Vec<N>,
 ) {
-    let mut values = [N::default(); VALUES];
     for (start, selected) in rows.clone().step_by(VALUES).zip(selection.chunks(VALUES / 64)) {
         let values = values.get_mut(..VALUES.min(rows.end - start)).unwrap_or_default();
         N::unpack(packed, width, start, reference, values);

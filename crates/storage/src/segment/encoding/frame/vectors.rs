@@ -16,8 +16,8 @@ use super::super::native::{Integer, Native, dispatch_integer, wide_value, wrong_
 use super::super::plain::partition;
 use super::super::sections::{Damage, Sections, begin_section, padded};
 use super::{
-    PLACES_BEHIND, codes_of, codes_upto, decoded, greatest_code, guess, near_to, on_codes, sum_of_codes, unpack,
-    unpack_selected,
+    PLACES_BEHIND, VALUES, codes_of, codes_upto, decoded, greatest_code, guess, near_to, on_codes, sum_of_codes,
+    unpack, unpack_selected,
 };
 use crate::error::Result;
 use crate::predicate::Predicate;
@@ -220,10 +220,10 @@ impl VectorFrames {
             rows: Range<usize>,
             nulls: Option<NullBuffer>,
         ) -> Result<ArrayRef> {
-            let mut out = Vec::with_capacity(rows.len());
+            let (mut out, mut values) = (Vec::with_capacity(rows.len()), [N::default(); VALUES]);
             let reference = N::narrow(frames.reference).ok_or_else(|| wrong_type(data_type, "its frames"))?;
             for (vector, codes, here, _) in frames.parts(rows) {
-                unpack(codes, vector.width, here, reference.plus(vector.base), &mut out);
+                unpack(codes, vector.width, here, reference.plus(vector.base), &mut values, &mut out);
             }
             N::array(data_type, out.into(), nulls)
         }
@@ -263,11 +263,12 @@ impl VectorFrames {
             selection: &[u64],
             count: usize,
         ) -> Result<ArrayRef> {
-            let mut out = Vec::with_capacity(count + PLACES_BEHIND);
+            let (mut out, mut values) = (Vec::with_capacity(count + PLACES_BEHIND), [N::default(); VALUES]);
             let reference = N::narrow(frames.reference).ok_or_else(|| wrong_type(data_type, "its frames"))?;
             for (vector, codes, here, to) in frames.parts(rows) {
                 let selected = bitmap::copy_range(selection, to..to + here.len());
-                unpack_selected(codes, vector.width, here, reference.plus(vector.base), &selected, &mut out);
+                let reference = reference.plus(vector.base);
+                unpack_selected(codes, vector.width, here, reference, &selected, &mut values, &mut out);
             }
             N::array(data_type, out.into(), None)
         }
@@ -283,7 +284,7 @@ impl VectorFrames {
             above += i128::from(vector.base) * bitmap::count_ones(&selected) as i128
                 + sum_of_codes(codes, vector.width, here, &selected);
         }
-        self.reference.wrapping_mul(count as i128) + above
+        self.reference.wrapping_mul(count as i128).wrapping_add(above)
     }
 
     /// What the values at `offsets` exceed the least one by.
