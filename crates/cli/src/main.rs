@@ -48,7 +48,7 @@ struct Cli {
 /// Running SQL.
 #[derive(Debug, Args)]
 struct SqlArgs {
-    /// Directory of the database; in memory when absent.
+    /// Directory of the database; in memory when absent, or ":memory:".
     database: Option<PathBuf>,
     /// What stands behind it by mistake.
     #[arg(hide = true)]
@@ -129,12 +129,15 @@ fn memory_limit(text: &str) -> Result<u64, String> {
     mainstem::parse_byte_size(text).map_err(|e| e.message().to_owned())
 }
 
+/// The name of no directory, as in other embedded databases.
+const IN_MEMORY: &str = ":memory:";
+
 fn run_sql(args: &SqlArgs, sources: &[Source<'_>]) -> ExitCode {
     let mut options = OpenOptions::new().read_only(args.read_only);
     options.memory_limit = args.memory_limit.unwrap_or(options.memory_limit);
     let opened = match &args.database {
-        Some(path) => open(path, options),
-        None => Database::in_memory_with(options),
+        Some(path) if path.as_os_str() != IN_MEMORY => open(path, options),
+        _ => Database::in_memory_with(options),
     };
     let database = match opened {
         Ok(database) => database,

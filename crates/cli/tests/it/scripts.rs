@@ -41,6 +41,18 @@ fn rows_survive_the_program() {
 }
 
 #[test]
+fn the_name_of_memory_makes_no_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = command()
+        .current_dir(folder.path())
+        .args([":memory:", "-c", "CREATE TABLE t (n INTEGER)", "-c", "SELECT count(*) AS n FROM t"])
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "n\n0\n");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
 fn a_pipe_is_read_statement_by_statement() {
     let sql =
         "-- a script;\nCREATE TABLE t (n INTEGER,\n  name TEXT);\nINSERT INTO t VALUES (1, 'a;b');\nSELECT * FROM t";

@@ -156,35 +156,37 @@ unsafe fn codes_32<const IS_NARROW: bool>(lanes: &Lanes<4>, mask: __m512i, group
     _mm512_and_si512(codes, mask)
 }
 
-/// Calls `store(row, codes)` for each 16 codes of width 1 to 32 of a block.
-macro_rules! each_16_codes {
-    ($packed:ident, $width:ident, $start:ident, $out:ident, $store:expr) => {{
-        let (first, phase) = origin($width, $start);
-        let (lanes, mask) = (Lanes::<4>::new($width, phase), _mm512_set1_epi32(super::mask($width) as i32));
-        let stride = 2 * $width as usize;
-        // SAFETY: each_block gives the bytes of 4 groups of 16, and room for 64 rows.
-        if $width <= WIDTH_MAX_32 {
-            each_block($packed, $width, first, $out, |from, to| {
-                (0..4).for_each(|i| unsafe {
-                    $store(to.add(16 * i), codes_32::<true>(&lanes, mask, from.add(i * stride)))
-                });
-            });
-        } else {
-            each_block($packed, $width, first, $out, |from, to| {
-                (0..4).for_each(|i| unsafe {
-                    $store(to.add(16 * i), codes_32::<false>(&lanes, mask, from.add(i * stride)))
-                });
-            });
+/// Calls `store(to, codes)` for each 16 codes of width 1 to 32; `to` has room for 16 rows.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,avx2")]
+#[inline]
+fn each_16_codes<T: Pod>(packed: &[u8], width: u32, start: usize, out: &mut [T], store: impl Fn(*mut T, __m512i)) {
+    let (first, phase) = origin(width, start);
+    let (lanes, mask) = (Lanes::<4>::new(width, phase), _mm512_set1_epi32(super::mask(width) as i32));
+    let stride = 2 * width as usize;
+    if width <= WIDTH_MAX_32 {
+        each_block(packed, width, first, out, |from, to| {
+            for group in 0..4 {
+                // SAFETY: each_block gives the bytes of 4 groups of 16, and room for 64 rows.
+                unsafe { store(to.add(16 * group), codes_32::<true>(&lanes, mask, from.add(group * stride))) };
+            }
+        });
+        return;
+    }
+    each_block(packed, width, first, out, |from, to| {
+        for group in 0..4 {
+            // SAFETY: as above.
+            unsafe { store(to.add(16 * group), codes_32::<false>(&lanes, mask, from.add(group * stride))) };
         }
-    }};
+    });
 }
 
 /// Codes of width 1 to 32 plus `reference`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,avx2")]
 pub(super) fn unpack_32(packed: &[u8], width: u32, start: usize, reference: u32, out: &mut [u32]) {
     let reference = _mm512_set1_epi32(reference as i32);
-    each_16_codes!(packed, width, start, out, |to: *mut u32, codes| {
-        _mm512_storeu_si512(to.cast(), _mm512_add_epi32(codes, reference));
+    each_16_codes(packed, width, start, out, |to, codes| {
+        // SAFETY: there is room for 16 rows.
+        unsafe { _mm512_storeu_si512(to.cast(), _mm512_add_epi32(codes, reference)) };
     });
 }
 
@@ -193,9 +195,10 @@ pub(super) fn unpack_32(packed: &[u8], width: u32, start: usize, reference: u32,
 pub(super) fn unpack_64(packed: &[u8], width: u32, start: usize, reference: u64, out: &mut [u64]) {
     let reference = _mm512_set1_epi64(reference as i64);
     if width <= u32::BITS {
-        each_16_codes!(packed, width, start, out, |to: *mut u64, codes| {
+        each_16_codes(packed, width, start, out, |to, codes| {
             for (half, codes) in widened(codes).into_iter().enumerate() {
-                _mm512_storeu_si512(to.add(8 * half).cast(), _mm512_add_epi64(codes, reference));
+                // SAFETY: there is room for 16 rows.
+                unsafe { _mm512_storeu_si512(to.add(8 * half).cast(), _mm512_add_epi64(codes, reference)) };
             }
         });
         return;
@@ -221,10 +224,10 @@ pub(super) fn unpack_128(packed: &[u8], width: u32, start: usize, reference: i64
         }
     };
     if width <= u32::BITS {
-        each_16_codes!(packed, width, start, out, |to: *mut i128, codes| {
+        each_16_codes(packed, width, start, out, |to, codes| {
             let [low, high] = widened(codes);
             store(to, low);
-            store(to.add(8), high);
+            store(to.wrapping_add(8), high);
         });
         return;
     }
