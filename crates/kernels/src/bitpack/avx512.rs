@@ -11,7 +11,7 @@
 use std::arch::x86_64::*;
 use std::array::from_fn;
 
-use super::lanes::{BLOCK, WIDTH_MAX_32, WIDTH_MAX_64, origin, prefetch};
+use super::lanes::{BLOCK, WIDTH_MAX_32, WIDTH_MAX_64, origin, padded, prefetch};
 use crate::cast::Pod;
 
 /// Bytes that the loads of one block may touch.
@@ -19,17 +19,7 @@ const fn reach(width: u32) -> usize {
     8 * width as usize + 64
 }
 
-type Padded = [u8; reach(WIDTH_MAX_64)];
-
-/// The bytes of `packed` from `at` on, padded with zeros.
-#[inline(never)]
-fn padded(packed: &[u8], at: usize) -> Padded {
-    let mut bytes = [0; reach(WIDTH_MAX_64)];
-    let rest = packed.get(at..).unwrap_or(&[]);
-    let rest = &rest[..rest.len().min(bytes.len())];
-    bytes[..rest.len()].copy_from_slice(rest);
-    bytes
-}
+const PADDED: usize = reach(WIDTH_MAX_64);
 
 /// Calls `unpack(from, to)` for each block of `out`: `from` has [`reach`] readable bytes that begin with those of the
 /// block, `to` room for its 64 rows.
@@ -50,13 +40,13 @@ fn each_block<T: Pod>(
                 prefetch(there.as_ptr(), width);
                 unpack(there.as_ptr(), block.as_mut_ptr());
             }
-            _ => unpack(padded(packed, at).as_ptr(), block.as_mut_ptr()),
+            _ => unpack(padded::<PADDED>(packed, at).as_ptr(), block.as_mut_ptr()),
         }
         at += 8 * width as usize;
     }
     if !rest.is_empty() {
         let mut block = [T::default(); BLOCK];
-        unpack(padded(packed, at).as_ptr(), block.as_mut_ptr());
+        unpack(padded::<PADDED>(packed, at).as_ptr(), block.as_mut_ptr());
         rest.copy_from_slice(&block[..rest.len()]);
     }
 }

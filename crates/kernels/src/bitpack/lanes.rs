@@ -29,15 +29,14 @@ pub(crate) const fn reach(width: u32) -> usize {
     8 * width as usize + 16
 }
 
-const PADDED: usize = reach(WIDTH_MAX_64);
-pub(crate) type Padded = [u8; PADDED];
+pub(crate) type Padded = [u8; reach(WIDTH_MAX_64)];
 
 /// The bytes of `packed` from `at` on, padded with zeros.
 #[inline(never)]
-fn padded(packed: &[u8], at: usize) -> Padded {
-    let mut bytes = [0; PADDED];
+pub(crate) fn padded<const BYTES: usize>(packed: &[u8], at: usize) -> [u8; BYTES] {
+    let mut bytes = [0; BYTES];
     let rest = packed.get(at..).unwrap_or(&[]);
-    let rest = &rest[..rest.len().min(PADDED)];
+    let rest = &rest[..rest.len().min(BYTES)];
     bytes[..rest.len()].copy_from_slice(rest);
     bytes
 }

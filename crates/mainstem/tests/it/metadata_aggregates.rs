@@ -105,6 +105,9 @@ fn whole_segments_without_deletes_are_answered_from_metadata() {
     assert_eq!(rows(&connection, sum), rows(&connection, &of_rows(sum)));
     assert_eq!(from_metadata(&connection, "SELECT count(*), count(k) FROM t WHERE k >= 8192"), Some((12, 12)));
     assert_eq!(on_codes(&connection, "SELECT sum(v), count(*) FROM t WHERE k >= 8192"), 2, "those with deletes");
+    let told = rows(&connection, "EXPLAIN ANALYZE SELECT sum(v), count(*) FROM t WHERE k >= 8192").concat();
+    // Of two segments, each of which has lost a row, and of the row in the delta.
+    assert!(told.contains("added_from_main=16.38 K") && told.contains("added_from_delta=1,"), "{told}");
     let sums = "SELECT sum(v), avg(d), count(v), count(*) FROM t WHERE k >= 8192";
     assert_eq!(rows(&connection, sums), rows(&connection, &of_rows(sums)));
     connection.execute("BEGIN").unwrap();

@@ -69,7 +69,7 @@ impl MetadataAggregates {
     /// The pieces that `partition` adds up with the others.
     fn pieces(&self, partition: usize) -> Result<Option<Arc<AggregateScan>>> {
         let open = || self.source.aggregate_scan()?.map(Arc::new).ok_or_else(|| internal_datafusion_err!("no codes"));
-        match (self.source.is_of_one_partition(), partition) {
+        match (self.source.is_of_kept_plan(), partition) {
             (true, 0) => Ok(self.source.aggregate_scan()?.map(Arc::new)),
             (true, _) => Ok(None),
             (false, _) => self.on_codes.join(partition, open).map(Some),
@@ -236,8 +236,7 @@ impl ExecutionPlan for MetadataAggregates {
         let (aggregates, states, schema) = (self.aggregates().to_vec(), self.states.clone(), self.input.schema());
         let known = stream::iter(known.map(Ok));
         // A plan that is kept would count run after run.
-        let metrics =
-            if self.source.is_of_one_partition() { ExecutionPlanMetricsSet::new() } else { self.metrics.clone() };
+        let metrics = if self.source.is_of_kept_plan() { ExecutionPlanMetricsSet::new() } else { self.metrics.clone() };
         let added = stream::iter(pieces).then(move |pieces| add_up(pieces, Counts::new(&metrics, partition)));
         let of_schema = schema.clone();
         let told = known.chain(added).map(move |totals| batch_of(&aggregates, &states, of_schema.clone(), &totals?));

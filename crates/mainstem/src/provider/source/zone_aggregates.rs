@@ -58,8 +58,8 @@ impl StoreSource {
         view.aggregate_scan(&request).map(Some).map_err(|e| DataFusionError::External(Box::new(e)))
     }
 
-    /// Whether one partition reads, as of a plan that is kept.
-    pub(crate) fn is_of_one_partition(&self) -> bool {
+    /// Whether it is that of a plan that is kept, which has one partition.
+    pub(crate) fn is_of_kept_plan(&self) -> bool {
         self.snapshot.is_slot()
     }
 
