@@ -28,6 +28,7 @@
 //! | joins that may be larger than memory | `spilling_joins` | limits where they are, and keys that scans are told |
 //! | conditions in scans | `scan_filters` | no rule behind it that knows filters |
 //! | groups by codes and by integers near each other | `code_aggregates` | conditions in scans |
+//! | groups of rows in order, without hashing | `streaming` | no rule behind it that knows aggregations |
 //! | probe sides that begin early | `eager_probes` | joins as they are run |
 //! | joins made to be canceled | `cancel` | |
 //!
@@ -66,7 +67,7 @@ use super::sort::RadixSorts;
 use super::spilling::TemporaryFiles;
 use super::spilling_aggregates::SpillingAggregates;
 use super::spilling_joins::SpillingJoins;
-use super::streaming::{RankingWindows, StreamingAggregates, StreamingWindows};
+use super::streaming::{OrderedGroupBy, RankingWindows, StreamingAggregates, StreamingWindows};
 use super::triggers::triggered;
 use crate::analyze::{
     DecimalOperators, ExtractPlanner, RealOperators, TypedLiterals, bpchar, cast_label, checked_arithmetic,
@@ -194,6 +195,7 @@ pub(crate) fn template(storage: &Database, threads: usize) -> Result<SessionStat
         .with_physical_optimizer_rule(Arc::new(ScanFilters))
         // Scans have their filters by then.
         .with_physical_optimizer_rule(Arc::new(CodeAggregates))
+        .with_physical_optimizer_rule(Arc::new(OrderedGroupBy))
         .with_physical_optimizer_rule(Arc::new(EagerProbes))
         .build();
     register(&mut state)?;
@@ -260,6 +262,7 @@ mod tests {
             "spilling_aggregates",
             "spilling_joins",
             "code_aggregates",
+            "ordered_group_by",
             "eager_probes",
         ];
         let all: HashSet<_> = ours.chain(logical).chain(physical).chain(last.map(str::to_owned)).collect();

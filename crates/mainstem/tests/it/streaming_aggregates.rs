@@ -30,6 +30,8 @@ fn streams(connection: &Connection, sql: &str) -> bool {
         plan.contains("ordering_mode=Sorted") || plan.contains("PartiallySorted"),
         "{plan}"
     );
+    // Groups that come in part in order are DataFusion's.
+    assert_eq!(plan.contains("StreamingAggregateExec"), plan.contains("ordering_mode=Sorted"), "{plan}");
     plan.contains("SinglePartitioned") && plan.contains("cuts=")
 }
 
@@ -44,6 +46,13 @@ fn check(connection: &Connection, threads: usize, when: &str) {
         ),
         ("SELECT o, t, sum(v) FROM lines WHERE v % 5 <> 2 GROUP BY o, t", true),
         ("SELECT DISTINCT o FROM lines WHERE o > 3000", true),
+        (
+            "SELECT o, avg(v), count(DISTINCT t), sum(v) FILTER (WHERE n > 3), max(t) FILTER (WHERE v % 2 = 0), \
+             bool_and(n < 5), string_agg('x', '') FROM lines GROUP BY o",
+            true,
+        ),
+        ("SELECT o, n, count(*), sum(v) FROM lines GROUP BY o, n", true),
+        ("SELECT o, array_agg(v ORDER BY v DESC) FROM lines GROUP BY o", false),
         ("SELECT s % 10, count(*) FROM (SELECT o, sum(n) AS s FROM lines GROUP BY o) g GROUP BY s % 10", true),
         // With many partitions the second aggregation takes those of the first as they are.
         ("SELECT o, s, count(*) FROM (SELECT o, sum(n) AS s FROM lines GROUP BY o) g GROUP BY o, s", threads < 4),

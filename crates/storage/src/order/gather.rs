@@ -8,7 +8,6 @@ use arrow_buffer::{Buffer, MutableBuffer};
 use arrow_data::ArrayData;
 use arrow_data::transform::MutableArrayData;
 use arrow_select::interleave::interleave;
-use hashbrown::HashMap;
 
 use crate::error::{Error, Result};
 use crate::schema::Column;
@@ -57,16 +56,16 @@ impl Gather {
     /// Internal when a pick names no part.
     pub fn new(parts: &[Part], picks: &Picks) -> Result<Self> {
         let mut sources: Vec<Source> = Vec::new();
-        let mut by_part: HashMap<u32, usize> = HashMap::new();
         let mut stretches: Vec<Stretch> = Vec::new();
         let mut last = (u32::MAX, 0);
         for picked in picks.stretches() {
             if last.0 != picked.part {
-                let source = *by_part.entry(picked.part).or_insert(sources.len());
-                if source == sources.len() {
+                // Hardly more than streams, of which the last ones are those at hand.
+                let known = sources.iter().rposition(|source| source.part == picked.part);
+                if known.is_none() {
                     sources.push(Source { part: picked.part, rows: first_rows(parts, *picked)? });
                 }
-                last = (picked.part, source);
+                last = (picked.part, known.unwrap_or(sources.len() - 1));
             }
             let (source, rows) = (last.1, picked.rows as usize);
             let first = sources.get_mut(source).map_or(0, |source| source.add(*picked));

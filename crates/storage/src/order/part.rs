@@ -1,5 +1,6 @@
 //! What a stream is made of, and its keys.
 
+use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -320,11 +321,20 @@ impl LoadedPart {
     /// The first position at or after `from` whose key is at or above `key`.
     pub fn seek(&self, from: u32, key: &[u8]) -> u32 {
         let (mut low, mut high) = (from, self.len);
+        // Most comparisons end in the first bytes.
+        let first = prefix(key);
+        let is_below = |position: u32| {
+            let other = self.key(position);
+            match prefix(other).cmp(&first) {
+                Ordering::Equal => other < key,
+                order => order.is_lt(),
+            }
+        };
         // Most seeks are short: doubling steps first.
         let mut step = 1;
         while low < high {
             let probe = low.saturating_add(step - 1).min(high - 1);
-            if self.key(probe) >= key {
+            if !is_below(probe) {
                 high = probe;
                 break;
             }
@@ -333,7 +343,7 @@ impl LoadedPart {
         }
         while low < high {
             let middle = low.midpoint(high);
-            if self.key(middle) < key {
+            if is_below(middle) {
                 low = middle + 1;
             } else {
                 high = middle;
@@ -355,9 +365,12 @@ impl LoadedPart {
 /// The first eight bytes of a key as a number that orders as they do.
 #[inline]
 pub(super) fn prefix(key: &[u8]) -> u64 {
-    match key.first_chunk() {
-        Some(head) => u64::from_be_bytes(*head),
-        None => key.iter().zip([56, 48, 40, 32, 24, 16, 8, 0]).map(|(byte, shift)| u64::from(*byte) << shift).sum(),
+    match (key.first_chunk(), key) {
+        (Some(head), _) => u64::from_be_bytes(*head),
+        (None, [a, b, c, d]) => u64::from(u32::from_be_bytes([*a, *b, *c, *d])) << 32,
+        (None, _) => {
+            key.iter().zip([56, 48, 40, 32, 24, 16, 8, 0]).map(|(byte, shift)| u64::from(*byte) << shift).sum()
+        }
     }
 }
 

@@ -14,6 +14,7 @@
 //!
 //! It does not own: how dictionaries are read (`storage::segment`), what functions compute.
 
+mod function;
 mod groups;
 mod integers;
 mod operator;
@@ -36,6 +37,7 @@ use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::{ExecutionPlan, InputOrderMode, replace_children_if_necessary};
 
+pub(super) use self::function::{Function, accumulator_of, takes_any_order};
 use self::groups::Groups;
 pub(super) use self::integers::{IntegerGroups, IntegerRange};
 use self::operator::CodeAggregateExec;
@@ -85,7 +87,7 @@ fn by_codes(aggregate: &AggregateExec) -> Result<Option<Plan>> {
         return Ok(None);
     }
     let functions = aggregate.aggr_expr();
-    if !functions.iter().all(|f| f.order_bys().is_empty() && f.groups_accumulator_supported()) {
+    if !takes_any_order(aggregate) || !functions.iter().all(|function| function.groups_accumulator_supported()) {
         return Ok(None);
     }
     let columns: Option<Vec<usize>> = groups.expr().iter().map(|(expr, _)| index_of(expr)).collect();

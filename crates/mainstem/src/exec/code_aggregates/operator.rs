@@ -14,12 +14,11 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, RecordBatch};
 use arrow::datatypes::{DataType, SchemaRef};
-use datafusion::common::cast::as_boolean_array;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::logical_expr::{EmitTo, GroupsAccumulator};
+use datafusion::logical_expr::EmitTo;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::aggregates::group_values::GroupValues;
@@ -29,6 +28,7 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Pla
 use futures::{StreamExt, TryStreamExt, stream};
 use mainstem_postgres::aggregate::has_exact_state;
 
+use super::function::Function;
 use super::groups::Groups;
 use super::integers::{IntegerGroups, IntegerRange};
 
@@ -135,53 +135,24 @@ impl ExecutionPlan for CodeAggregateExec {
     }
 }
 
-/// One aggregate function over the groups.
-struct Function {
-    arguments: Vec<Arc<dyn PhysicalExpr>>,
-    filter: Option<Arc<dyn PhysicalExpr>>,
-    accumulator: Box<dyn GroupsAccumulator>,
-    /// Whether its state is a sum and a count.
-    is_total: bool,
-}
-
 /// The functions of `aggregate`, and for each of its aggregates which one has its state: sums and averages of the same
 /// values have one state, which is computed once.
 fn functions_of(aggregate: &AggregateExec) -> Result<(Vec<Function>, Vec<usize>)> {
     let (mut functions, mut states) = (Vec::<Function>::new(), Vec::new());
-    for (function, filter) in aggregate.aggr_expr().iter().zip(aggregate.filter_expr()) {
-        let arguments = function.expressions();
-        let is_total = has_exact_state(&function.state_fields()?);
-        let is_same = |other: &Function| other.is_total && other.arguments == arguments && other.filter == *filter;
-        let known = functions.iter().position(|other| is_total && is_same(other));
+    // Those of which the state is a sum and a count.
+    let mut totals = Vec::new();
+    for (aggregate, filter) in aggregate.aggr_expr().iter().zip(aggregate.filter_expr()) {
+        let function = Function::new(aggregate, filter.as_ref())?;
+        let is_total = has_exact_state(&aggregate.state_fields()?);
+        let is_same = |other: &Function| other.arguments == function.arguments && other.filter == function.filter;
+        let known = functions.iter().zip(&totals).position(|(other, total)| is_total && *total && is_same(other));
         states.push(known.unwrap_or(functions.len()));
         if known.is_none() {
-            let accumulator = function.create_groups_accumulator()?;
-            functions.push(Function { arguments, filter: filter.clone(), accumulator, is_total });
+            functions.push(function);
+            totals.push(is_total);
         }
     }
     Ok((functions, states))
-}
-
-impl Function {
-    fn update(&mut self, batch: &RecordBatch, numbers: &[usize], groups: usize) -> Result<()> {
-        let (arguments, filter) = self.evaluate(batch)?;
-        let filter = filter.as_deref().map(as_boolean_array).transpose()?;
-        self.accumulator.update_batch(&arguments, numbers, filter, groups)
-    }
-
-    /// The states of groups that have one row of `batch` each.
-    fn states(&self, batch: &RecordBatch) -> Result<Vec<ArrayRef>> {
-        let (arguments, filter) = self.evaluate(batch)?;
-        self.accumulator.convert_to_state(&arguments, filter.as_deref().map(as_boolean_array).transpose()?)
-    }
-
-    /// Arguments and filter for the rows of `batch`.
-    fn evaluate(&self, batch: &RecordBatch) -> Result<(Vec<ArrayRef>, Option<ArrayRef>)> {
-        let rows = batch.num_rows();
-        let values = |expr: &Arc<dyn PhysicalExpr>| expr.evaluate(batch)?.into_array(rows);
-        let arguments = self.arguments.iter().map(values).collect::<Result<Vec<_>>>()?;
-        Ok((arguments, self.filter.as_ref().map(values).transpose()?))
-    }
 }
 
 /// The groups that there are, by what their rows have in common.

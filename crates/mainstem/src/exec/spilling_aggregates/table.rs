@@ -10,15 +10,14 @@ use arrow::array::{ArrayRef, AsArray, RecordBatch};
 use arrow::datatypes::{Schema, SchemaRef};
 use datafusion::common::Result;
 use datafusion::logical_expr::{EmitTo, GroupsAccumulator};
-use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
-use datafusion::physical_expr::{GroupsAccumulatorAdapter, PhysicalExpr};
+use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::aggregates::group_values::{GroupValues, new_group_values};
 use datafusion::physical_plan::aggregates::order::GroupOrdering;
 use datafusion::physical_plan::aggregates::{
     AggregateExec, AggregateInputMode, AggregateMode, PhysicalGroupBy, aggregate_expressions, evaluate_group_by,
 };
 
-use crate::exec::code_aggregates::{IntegerGroups, IntegerRange};
+use crate::exec::code_aggregates::{IntegerGroups, IntegerRange, accumulator_of};
 
 /// What a [`Table`] takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,13 +154,4 @@ impl Table {
         }
         Ok(RecordBatch::try_new(schema, columns)?)
     }
-}
-
-/// The accumulator of `function` for all groups, or one for each where it has none.
-fn accumulator_of(function: &Arc<AggregateFunctionExpr>) -> Result<Box<dyn GroupsAccumulator>> {
-    if function.groups_accumulator_supported() {
-        return function.create_groups_accumulator();
-    }
-    let function = function.clone();
-    Ok(Box::new(GroupsAccumulatorAdapter::new(move || function.create_accumulator())))
 }

@@ -49,6 +49,7 @@ pub(super) const TRIGGERS: &[(&str, Kinds)] = &[
     ("spilling_joins", JOIN | SUBQUERY),
     ("eager_probes", JOIN | SUBQUERY),
     ("code_aggregates", AGGREGATE | DISTINCT),
+    ("ordered_group_by", AGGREGATE | DISTINCT),
 ];
 
 /// What there is in the plan that a session makes a physical one of.

@@ -27,7 +27,7 @@ pub(super) struct Part {
     pub(super) nullable: bool,
     missing_value: Value,
     /// BIGINT without NULLs: a key of it alone is the number and nothing else.
-    is_plain_bigint: bool,
+    pub(super) is_plain_bigint: bool,
 }
 
 /// Encodes the key columns of one table, order preserved.

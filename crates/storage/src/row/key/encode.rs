@@ -26,6 +26,13 @@ impl KeyCodec {
         }
         let rows = arrays.first().map_or(0, |a| a.len());
         let columns = parts.iter().zip(arrays).map(|(p, a)| Column::new(p, a)).collect::<Result<Vec<_>>>()?;
+        if let [Column { part, values: TypedValues::Int64(values), .. }] = columns.as_slice()
+            && part.is_plain_bigint
+        {
+            // Memory that is written once, without zeros first.
+            let keys: Vec<[u8; 8]> = values.iter().map(|value| flip_i64(*value)).collect();
+            return Ok(Keys::fixed(keys.into_flattened(), size_of::<i64>(), rows));
+        }
         let mut target = match self.fixed_width() {
             Some(width) => Target { data: vec![0; rows * width], cursors: Cursors::Even { at: 0, width } },
             None => {
