@@ -426,7 +426,7 @@ impl CopyIn<'_, '_> {
                 let array = array.ok_or_else(|| Error::internal("a column of the file is lost"))?;
                 match (column.data_type, array.data_type()) {
                     // A load takes texts as they are, and decimals of 64 bits.
-                    (DataType::Text { .. }, ArrowType::Utf8) => Ok(array.clone()),
+                    (DataType::Text { .. } | DataType::Char { .. }, ArrowType::Utf8) => Ok(array.clone()),
                     (DataType::Decimal { precision, scale }, ArrowType::Decimal64(digits, point))
                         if (precision, scale) == (*digits, *point) =>
                     {

@@ -54,6 +54,9 @@ pub fn check_load(schema: &TableSchema, columns: Vec<ArrayRef>) -> Result<Vec<Ar
     };
     let stays = |column: &Column, array: &ArrayRef| match column.data_type {
         DataType::Text { max_chars } => array.as_string_opt().is_some_and(|texts| is_short(texts, max_chars)),
+        DataType::Char { chars } => {
+            array.as_string_opt().is_some_and(|texts| is_short(texts, Some(chars)) && is_without_padding(texts))
+        }
         DataType::Decimal { precision, scale } => {
             let is_same = *array.data_type() == ArrowType::Decimal64(precision, scale);
             is_same && array.as_primitive_opt().is_some_and(|values| are_within(values, precision))
@@ -84,6 +87,15 @@ fn is_short(texts: &StringArray, max_chars: Option<u32>) -> bool {
     texts.value_offsets().windows(2).fold(true, |short, ends| match ends {
         [start, end] => short & ((end - start).unsigned_abs() <= max_chars),
         _ => short,
+    })
+}
+
+/// Whether no text has a blank at its end, those that stand where a value is NULL neither.
+fn is_without_padding(texts: &StringArray) -> bool {
+    let bytes = texts.value_data();
+    texts.value_offsets().windows(2).all(|ends| match ends {
+        [start, end] => start == end || bytes.get((*end - 1) as usize) != Some(&b' '),
+        _ => true,
     })
 }
 

@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray;
 use arrow_array::types::{Int8Type, Int32Type};
 use arrow_array::*;
 use arrow_schema::{DataType as ArrowType, Field, Schema as ArrowSchema};
@@ -420,12 +421,15 @@ fn other_types_and_numbers_out_of_range_are_refused() {
 #[test]
 fn columns_of_a_load_stay_in_its_form() {
     let decimal = DataType::Decimal { precision: 5, scale: 2 };
-    let schema = table(&[(DataType::Text { max_chars: Some(2) }, true), (decimal, true), (decimal, false)]);
+    let padded = DataType::Char { chars: 3 };
+    let text = DataType::Text { max_chars: Some(2) };
+    let schema = table(&[(text, true), (decimal, true), (decimal, false), (padded, true)]);
     let digits = |values: Vec<Option<i64>>| -> ArrayRef {
         Arc::new(Decimal64Array::from(values).with_precision_and_scale(5, 2).unwrap())
     };
     let texts: ArrayRef = Arc::new(StringArray::from(vec![Some("ab"), None]));
-    let columns = vec![texts, digits(vec![Some(99_999), None]), digits(vec![Some(-99_999), Some(0)])];
+    let plain: ArrayRef = Arc::new(StringArray::from(vec![Some(" bc"), None]));
+    let columns = vec![texts, digits(vec![Some(99_999), None]), digits(vec![Some(-99_999), Some(0)]), plain];
     let checked = check_load(&schema, columns.clone()).unwrap();
     assert_eq!(checked, columns);
     let code = |at: usize, array: ArrayRef| {
@@ -436,6 +440,14 @@ fn columns_of_a_load_stay_in_its_form() {
     assert_eq!(code(1, digits(vec![Some(100_000), None])), "22003");
     assert_eq!(code(2, digits(vec![Some(1), None])), "23502");
     assert_eq!(code(0, Arc::new(StringArray::from(vec!["abc", ""]))), "22001");
+    assert_eq!(code(3, Arc::new(StringArray::from(vec!["abcd", ""]))), "22001");
+    // CHAR(n) loses the blanks at its end, whether they make it too long or not.
+    for texts in [["ab ", ""], ["ab", "   "], ["ab    ", " "]] {
+        let mut columns = columns.clone();
+        columns[3] = Arc::new(StringArray::from(texts.to_vec()));
+        let checked = check_load(&schema, columns).unwrap();
+        assert_eq!(checked[3].as_string_view().iter().collect::<Vec<_>>(), [Some("ab"), Some("")]);
+    }
     // Of another scale they are cast, and in a key they are of the table's type.
     let mut other = columns.clone();
     other[1] = Arc::new(Decimal64Array::from(vec![10, 20]).with_precision_and_scale(5, 1).unwrap());

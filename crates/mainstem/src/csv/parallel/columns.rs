@@ -150,6 +150,11 @@ impl<'a> Blocks<'a> {
     }
 }
 
+/// Whether columns of `data_type` are texts as they stand in the file.
+fn is_text(data_type: DataType, is_load: bool) -> bool {
+    matches!(data_type, DataType::Text { .. }) || is_load && matches!(data_type, DataType::Char { .. })
+}
+
 /// A column that grows block by block.
 struct Builder<'a> {
     /// Where it is in the file.
@@ -207,7 +212,8 @@ impl Values {
             DataType::Timestamp => Self::Timestamp(spare.take()),
             DataType::Real => Self::Real(spare.take()),
             DataType::Double => Self::Double(spare.take()),
-            DataType::Text { .. } => {
+            // CHAR(n) without the blanks at its end, which the check of a load looks for.
+            _ if is_text(data_type, is_load) => {
                 let mut ends = spare.take();
                 ends.push(0);
                 Self::Text { heap: spare.take(), ends }

@@ -59,7 +59,7 @@ pub(crate) struct Encoded {
 pub(crate) fn is_stored_as(data_type: DataType, arrow: &ArrowType) -> bool {
     *arrow == data_type.arrow()
         || match (data_type, arrow) {
-            (DataType::Text { .. }, ArrowType::Utf8) => true,
+            (DataType::Text { .. } | DataType::Char { .. }, ArrowType::Utf8) => true,
             (DataType::Decimal { precision, scale }, ArrowType::Decimal64(digits, point)) => {
                 (precision, scale) == (*digits, *point)
             }
