@@ -3,36 +3,27 @@
 //! 1. Opening it read-only reads the manifest and replays the log; damage there is the end of it. A torn tail, which a
 //!    crash leaves, is a warning.
 //! 2. Every block of every segment and file aside is read and checked; each damage is a line on standard error.
-//! 3. Standard output says what was read, and which files recovery has set aside; the exit status is 0 only if all that
+//! 3. Beside a process that writes, what a later look at the files does not find wrong again is not wrong.
+//! 4. Standard output says what was read, and which files recovery has set aside; the exit status is 0 only if all that
 //!    belongs to the database is sound.
 
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-use mainstem::{Database, OpenOptions};
+use mainstem::{CheckReport, Database, OpenOptions};
 
 use crate::{fail, messages, output};
 
 /// Checks the database in directory `path`.
 pub fn run(path: &Path) -> ExitCode {
-    let options = OpenOptions::new().read_only(true).create(false);
-    let database = match crate::open(path, options) {
-        Ok(database) => database,
-        Err(e) => return fail(&e),
+    let report = match Database::check(path, OpenOptions::new()) {
+        Ok(report) => report,
+        Err(e) => return fail(&crate::named(e, path)),
     };
-    crate::warn(&database);
-    let set_aside = match files_set_aside(&database) {
-        Ok(files) => files,
-        Err(e) => return fail(&e),
-    };
-    let containers = database.storage().containers();
-    let (asides, aside_bytes) = match database.storage().files_aside() {
-        Ok(files) => files,
-        Err(e) => return fail(&e),
-    };
-    let wrong = database.storage().verify();
-    for error in &wrong {
+    crate::warn(&report.notices);
+    let CheckReport { containers, wrong, files_aside: (asides, aside_bytes), .. } = &report;
+    for error in wrong {
         messages::report(error, None);
     }
     // Entries of a key index stand for rows that are counted already; its segments are files like others.
@@ -45,10 +36,11 @@ pub fn run(path: &Path) -> ExitCode {
         messages::say(&format!("{}: {} of {among} are damaged", path.display(), wrong.len()));
         return ExitCode::FAILURE;
     }
-    let bytes = bytes + aside_bytes;
+    let bytes = bytes + *aside_bytes;
     let files = format!("{segments} segments and {asides} files aside ({bytes} bytes)");
     let read = format!("manifest, log, {files} with {rows} rows in all");
-    let lines = std::iter::once(format!("{read} are sound")).chain(set_aside);
+    let beside = if report.is_live { ", beside a process that has it open" } else { "" };
+    let lines = std::iter::once(format!("{read} are sound{beside}")).chain(files_set_aside(&report));
     let mut out = std::io::stdout().lock();
     match lines.into_iter().try_for_each(|line| writeln!(out, "{}: {line}", path.display())) {
         Ok(()) => ExitCode::SUCCESS,
@@ -60,15 +52,15 @@ pub fn run(path: &Path) -> ExitCode {
 }
 
 /// What there is to say of files that recovery has set aside, a line each, and how much space they take.
-fn files_set_aside(database: &Database) -> mainstem::Result<Vec<String>> {
-    let files = database.storage().lost_files()?;
+fn files_set_aside(report: &CheckReport) -> Vec<String> {
     let line = |file: String, bytes: u64, log_file: u64| {
         format!("{file} ({bytes} bytes) was set aside when the tail of log file {log_file} was cut; nothing reads it")
     };
+    let files = &report.lost_files;
     let mut lines: Vec<String> = files.iter().map(|(file, bytes)| line(file.path(), *bytes, file.log_file)).collect();
     if !lines.is_empty() {
         let bytes: u64 = files.iter().map(|(_, bytes)| bytes).sum();
         lines.push(format!("files set aside: {}, {bytes} bytes; remove them if no rows are missed", files.len()));
     }
-    Ok(lines)
+    lines
 }

@@ -22,7 +22,7 @@ pub fn run(path: &Path, output: Option<&Path>) -> ExitCode {
 
 fn dump(path: &Path, output: Option<&Path>) -> Result<()> {
     let database = crate::open(path, OpenOptions::new().read_only(true).create(false))?;
-    crate::warn(&database);
+    crate::warn(database.notices());
     let connection = database.connect()?;
     match output {
         None => connection.dump(std::io::stdout().lock())?,

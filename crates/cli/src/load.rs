@@ -44,7 +44,7 @@ pub fn run(args: &LoadArgs) -> ExitCode {
         Ok(database) => database,
         Err(e) => return fail(&e),
     };
-    crate::warn(&database);
+    crate::warn(database.notices());
     let loaded = load(&database, args);
     let closed = database.close();
     match loaded.and(closed) {

@@ -90,7 +90,7 @@ enum Command {
     Demo(demo::DemoArgs),
     /// Load CSV and Parquet files into a table, which is made if it is not there.
     Load(load::LoadArgs),
-    /// Verify every checksum and invariant of a database's files.
+    /// Verify every checksum and invariant of a database's files, beside a process that writes to it, too.
     Check {
         /// Directory of the database.
         database: PathBuf,
@@ -143,7 +143,7 @@ fn run_sql(args: &SqlArgs, sources: &[Source<'_>]) -> ExitCode {
         Ok(database) => database,
         Err(e) => return fail(&e),
     };
-    warn(&database);
+    warn(database.notices());
     let connection = match database.connect() {
         Ok(connection) => connection,
         Err(e) => return fail(&e),
@@ -161,13 +161,18 @@ fn run_sql(args: &SqlArgs, sources: &[Source<'_>]) -> ExitCode {
 
 /// Opens the database in directory `path`; errors name it.
 fn open(path: &Path, options: OpenOptions) -> mainstem::Result<Database> {
-    let name = path.display().to_string();
-    Database::open_with(path, options).map_err(|e| if e.message().contains(&name) { e } else { e.context(name) })
+    Database::open_with(path, options).map_err(|e| named(e, path))
 }
 
-/// Passes on what the opening of `database` has to tell.
-fn warn(database: &Database) {
-    database.notices().iter().for_each(|notice| messages::say(&format!("WARNING 01000: {notice}")));
+/// `error`, which names the database in directory `path`.
+fn named(error: mainstem::Error, path: &Path) -> mainstem::Error {
+    let name = path.display().to_string();
+    if error.message().contains(&name) { error } else { error.context(name) }
+}
+
+/// Passes on what the opening of a database has to tell.
+fn warn(notices: &[String]) {
+    notices.iter().for_each(|notice| messages::say(&format!("WARNING 01000: {notice}")));
 }
 
 /// Reports an error and makes the exit status of it.

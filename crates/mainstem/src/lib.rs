@@ -59,6 +59,7 @@ pub use value::{
 };
 
 pub use arrow;
+pub use mainstem_storage::database::CheckReport;
 pub use mainstem_storage::error::{NamedObject, ObjectKind, sqlstate};
 pub use mainstem_storage::row::Value;
 pub use mainstem_storage::schema::{Column, DataType, TableSchema};

@@ -40,6 +40,32 @@ fn a_sound_database_is_sound() {
     assert_eq!(files(&database), before, "a check writes nothing");
 }
 
+/// The shell that writes goes on.
+#[test]
+fn a_database_that_is_open_is_checked() {
+    let dir = tempfile::tempdir().unwrap();
+    let database = database(dir.path());
+    let (open, done) = (dir.path().join("open"), dir.path().join("done"));
+    let sql = format!(
+        "INSERT INTO t VALUES (0, 'open', 0); COPY (SELECT 1) TO '{}' (FORMAT csv); SELECT pg_sleep(5); DELETE FROM t WHERE n = 0; \
+         COPY (SELECT 1) TO '{}' (FORMAT csv);",
+        open.display(),
+        done.display()
+    );
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| run([text(&database), "--format", "none", "-c", &sql]));
+        while !open.exists() {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        let said = run(["check", text(&database)]).ok();
+        assert!(said.contains("19996 rows") && said.contains("sound, beside a process that has it open"), "{said}");
+        assert!(!done.exists(), "the writer had it open");
+        writer.join().unwrap().ok();
+    });
+    let said = run(["check", text(&database)]).ok();
+    assert!(said.contains("19995 rows in all are sound\n"), "{said}");
+}
+
 #[test]
 fn rows_with_a_key_index_count_once() {
     let dir = tempfile::tempdir().unwrap();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use mainstem_storage::Result;
-use mainstem_storage::database::Database as Storage;
+use mainstem_storage::database::{CheckReport, Database as Storage};
 use mainstem_storage::settings::OpenOptions;
 
 use super::{AsyncConnection, Connection};
@@ -68,6 +68,28 @@ impl Database {
     /// As [`Database::open`]; NotFound when it is not there and may not be made.
     pub fn open_with(path: impl AsRef<Path>, options: OpenOptions) -> Result<Self> {
         Self::new(Storage::open(path.as_ref(), options)?)
+    }
+
+    /// Reads all files of the database in directory `path` and checks them, as `mainstem check` does, while another
+    /// process writes to it, too. Writes nothing. Of `options` those of memory count.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("shop");
+    /// use mainstem::{Database, OpenOptions};
+    ///
+    /// let database = Database::open(&path)?;
+    /// let report = Database::check(&path, OpenOptions::new())?;
+    /// assert!(report.is_live && report.wrong.is_empty());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// NotFound, Invalid, Corrupt or Io, when it cannot be opened.
+    pub fn check(path: impl AsRef<Path>, options: OpenOptions) -> Result<CheckReport> {
+        Storage::check(path.as_ref(), options)
     }
 
     /// A database that lives in memory, as long as it is open.

@@ -22,8 +22,11 @@ use crate::transaction::{Transaction, TransactionMode};
 use crate::version::{Activity, Base, Snapshot};
 use crate::wal::LogStatus;
 
+mod check;
 #[cfg(test)]
 pub(crate) mod testing;
+
+pub use check::CheckReport;
 
 /// An open database. Clones are the same database; the last one closes it.
 #[derive(Clone, Debug)]
@@ -463,27 +466,6 @@ impl Database {
             MemoryStatus { kind, bytes: engine.memory.used(kind), limit }
         };
         MemoryKind::ALL.into_iter().map(status).collect()
-    }
-
-    /// Reads every block of every file that is part of the present, or that a restart would read, and checks all
-    /// invariants. Returns what is wrong, a line each.
-    #[must_use]
-    pub fn verify(&self) -> Vec<crate::Error> {
-        let snapshot = self.0.engine.timeline.snapshot(Base::Applied, false);
-        let mut wrong = snapshot.root().verify();
-        wrong.extend(self.0.engine.verify_numbers(snapshot.root()).unwrap_or_else(|e| vec![e]));
-        for version in snapshot.root().tables.values() {
-            for run in &version.runs {
-                for e in run.verify(&version.schema) {
-                    wrong.push(e.context(format!("table \"{}\", run {}", version.schema.name, run.id())));
-                }
-            }
-        }
-        match self.0.engine.asides() {
-            Ok(files) => wrong.extend(files.iter().filter_map(|file| file.verify().err())),
-            Err(e) => wrong.push(e),
-        }
-        wrong
     }
 
     /// The tables as of *visible*.

@@ -1,5 +1,6 @@
 //! What the library has for programs: options, helpers and conversions.
 
+mod check;
 mod interop;
 mod memory_limit;
 mod named;
