@@ -48,6 +48,10 @@ pub use api::{
     ColumnIndex, Connection, Database, InterruptHandle, QueryResult, RetryOptions, Row, Rows, Statement,
     StatementOutcome, Statements, Transaction,
 };
+/// For the target of `fuzz/`, no part of the interface.
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub use csv::parallel::read_alike;
 pub use exec::Notice;
 pub use mainstem_postgres::types::parse_byte_size;
 pub use provider::Progress;

@@ -16,8 +16,6 @@ pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 pub(super) const CHUNK_BYTES: usize = 1 << 20;
 /// Bytes of text after which a batch ends early: bounds memory when rows are wide.
 pub(super) const BATCH_BYTES: usize = 4 << 20;
-/// Longest row of a file, and longest field of a stream.
-pub(super) const ROW_BYTES_MAX: usize = 1 << 30;
 
 /// Some rows, as text.
 pub(crate) struct TextBatch {
@@ -179,9 +177,7 @@ impl<R: Read> CsvReader<R> {
         let start = out.len();
         let (mut quoted, mut any) = (false, false);
         loop {
-            if out.len() - start > ROW_BYTES_MAX {
-                return Err(self.malformed(line, format!("column \"{}\" is longer than 1 GiB", self.name(column))));
-            }
+            self.check_length(out.len() - start, line, column)?;
             let CsvOptions { delimiter, quote, .. } = self.options;
             let window = self.window()?;
             if window.is_empty() {
@@ -222,13 +218,20 @@ impl<R: Read> CsvReader<R> {
         }
     }
 
+    /// Refuses a field of `bytes` that is too long.
+    fn check_length(&self, bytes: usize, line: u64, column: usize) -> Result<()> {
+        let limit = self.options.row_limit;
+        if bytes <= limit.bytes() {
+            return Ok(());
+        }
+        Err(limit.error(format_args!("line {line}: column \"{}\"", self.name(column))))
+    }
+
     /// Appends what stands in quotes, up to and without the closing one, to a field that begins at `start` of `out`.
     fn quoted(&mut self, out: &mut Vec<u8>, start: usize, line: u64, column: usize) -> Result<()> {
         let CsvOptions { quote, escape, line_end, .. } = self.options;
         loop {
-            if out.len() - start > ROW_BYTES_MAX {
-                return Err(self.malformed(line, format!("column \"{}\" is longer than 1 GiB", self.name(column))));
-            }
+            self.check_length(out.len() - start, line, column)?;
             let window = self.window()?;
             if window.is_empty() {
                 return Err(

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read};
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::{Error, Result};
 
-use super::reader::{BATCH_BYTES, CHUNK_BYTES, Fields, ROW_BYTES_MAX, TextBatch};
+use super::reader::{BATCH_BYTES, CHUNK_BYTES, Fields, TextBatch};
 use crate::sql::TextOptions;
 
 /// Reads lines of a fixed number of fields, up to the end or a line `\.`.
@@ -73,12 +73,13 @@ impl<R: Read> TextReader<R> {
         self.start += std::mem::take(&mut self.bytes);
         self.record.clear();
         while !self.ended {
-            let limit = (ROW_BYTES_MAX + 1 - self.record.len()) as u64;
-            let read = (&mut self.input).take(limit).read_until(b'\n', &mut self.record);
+            let limit = self.options.row_limit;
+            let left = (limit.bytes() + 1 - self.record.len()) as u64;
+            let read = (&mut self.input).take(left).read_until(b'\n', &mut self.record);
             let read = read.map_err(|e| Error::io("read", "the data", e))?;
             self.bytes += read as u64;
-            if self.record.len() > ROW_BYTES_MAX {
-                return Err(self.malformed("a row is longer than 1 GiB".into()));
+            if self.record.len() > limit.bytes() {
+                return Err(limit.error(format_args!("line {}: a row", self.line)));
             }
             if read == 0 {
                 self.ended = true;

@@ -71,6 +71,7 @@ fn copied_from(
 ) -> Result<Copied> {
     let table = table_of(env.settings.names(), transaction, table)?;
     let (found, format) = formed(&table, columns, options, read)?;
+    let format = format.limited(env.settings.row_limit());
     let columns = found.columns.as_deref().unwrap_or(columns);
     let sources = sources_of(&table, columns, if columns.is_empty() { table.columns.len() } else { columns.len() })?;
     for (at, name) in columns.iter().enumerate() {

@@ -23,7 +23,7 @@ pub(crate) use copy::{
     Compression, CopyFormat, CopyOptions, CopyPlace, CopySource, CopyStatement, CsvOptions, TextOptions, Written,
 };
 pub(crate) use copy::{LineEnd, NO_QUOTE};
-pub(crate) use copy::{ReadOptions, Rejects};
+pub(crate) use copy::{ReadOptions, Rejects, RowLimit};
 pub(crate) use ddl::{
     AlterAction, AlterTable, Constraints, CreateSchema, CreateSequence, CreateTable, CreateTableAs, CreateView, Draws,
     Drop, Dropped, NO_OWNERS, NewColumn, OnCommit, Passed, Sequence, SetPosition, Truncate, expand_wildcards,

@@ -162,8 +162,9 @@ impl Chunk {
         while !self.is_last {
             let from = self.bytes.len();
             // As much behind the chunk as a row may have in all.
-            if from as u64 > rows.chunk_bytes + rows.row_bytes {
-                return Err(Error::invalid(sqlstate::BAD_COPY_FORMAT, "a row is longer than 1 GiB"));
+            let limit = rows.options.row_limit;
+            if from as u64 > rows.chunk_bytes + limit.bytes() as u64 {
+                return Err(limit.error("a row"));
             }
             self.bytes.resize(from + step, 0);
             let at = self.start + from as u64;

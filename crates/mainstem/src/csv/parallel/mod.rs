@@ -15,7 +15,7 @@
 //! What is not plain goes another way, which knows more: a column with a field of some other form by way of texts and
 //! [`assign`](mainstem_postgres::cast::assign), a chunk with malformed rows by way of the [`CsvReader`], which tells
 //! what is wrong and where. So both ways give the same rows and the same errors, but for what is too long: the one asks
-//! that a row has at most 1 GiB, the other that a field has.
+//! how long a row is, the other how long a field is ([`crate::sql::RowLimit`]).
 //!
 //! Invariants: few chunks wait to be taken, whatever the length of the file. No thread outlives the call. An error is
 //! that of the first chunk that has one.
@@ -28,6 +28,8 @@ mod columns;
 mod chunk;
 mod stream;
 
+#[cfg(any(test, feature = "fuzzing"))]
+mod oracle;
 #[cfg(test)]
 mod tests;
 
@@ -44,9 +46,10 @@ use parking_lot::{Condvar, Mutex};
 use self::spare::Spare;
 use super::CsvReader;
 use super::convert::{Conversion, Reject};
-use super::reader::ROW_BYTES_MAX;
 use crate::read_at::{ReadAt, read_full};
 use crate::sql::{CsvOptions, LineEnd};
+#[cfg(feature = "fuzzing")]
+pub use oracle::read_alike;
 pub(crate) use stream::Begun;
 pub(super) use stream::Cutter;
 
@@ -75,8 +78,6 @@ pub(crate) struct FileRows<'a> {
     conversion: Conversion<'a>,
     names: Vec<String>,
     chunk_bytes: u64,
-    /// The longest row.
-    row_bytes: u64,
     /// Whether columns are in the form that storage takes for a load.
     is_load: bool,
     spare: Arc<Spare>,
@@ -179,7 +180,6 @@ impl<'a> FileRows<'a> {
             conversion: Conversion::of_all(columns),
             names,
             chunk_bytes: CHUNK_BYTES_MIN,
-            row_bytes: ROW_BYTES_MAX as u64,
             is_load: false,
             spare: Arc::default(),
         }
@@ -227,16 +227,10 @@ impl<'a> FileRows<'a> {
         Marks { delimiter: self.options.delimiter, quote: self.options.quote }
     }
 
-    #[cfg(test)]
+    #[cfg(any(test, feature = "fuzzing"))]
     fn with_chunks(mut self, bytes: u64) -> Self {
         // A mark is looked for in the first chunk.
         self.chunk_bytes = bytes.max(3);
-        self
-    }
-
-    #[cfg(test)]
-    fn with_rows_of(mut self, bytes: u64) -> Self {
-        self.row_bytes = bytes;
         self
     }
 

@@ -15,7 +15,6 @@
 use std::io::{self, Read};
 
 use mainstem_kernels::csv::{Marks, Summary, find_separators, summarise};
-use mainstem_storage::error::sqlstate;
 use mainstem_storage::schema::Column;
 use mainstem_storage::threads::in_order;
 use mainstem_storage::{Error, Result};
@@ -24,7 +23,7 @@ use parking_lot::Mutex;
 use super::chunk::Chunk;
 use super::{Before, FileRows, Lines, Rows};
 use crate::read_at::ReadAt;
-use crate::sql::CsvOptions;
+use crate::sql::{CsvOptions, RowLimit};
 
 /// Bytes that are read at once: they are counted while they are in a core's share of the caches.
 const READ_BYTES: usize = 256 << 10;
@@ -76,7 +75,7 @@ pub(crate) struct Cutter<R> {
     marks: Marks,
     /// Bytes of a chunk, but for a row that is longer.
     chunk_bytes: usize,
-    row_bytes: usize,
+    limit: RowLimit,
     /// What was read behind the last row that was handed out, and what it has.
     rest: Vec<u8>,
     in_rest: Summary,
@@ -90,14 +89,13 @@ pub(crate) struct Cutter<R> {
 }
 
 impl<R: Read> Cutter<R> {
-    /// Of `stream`, which looks like `options`, into chunks of `chunk_bytes`, of which no row is longer than
-    /// `row_bytes`.
-    pub(crate) fn new(stream: R, options: &CsvOptions, chunk_bytes: u64, row_bytes: u64) -> Self {
+    /// Of `stream`, which looks like `options`, into chunks of `chunk_bytes`.
+    pub(crate) fn new(stream: R, options: &CsvOptions, chunk_bytes: u64) -> Self {
         Self {
             stream,
             marks: Marks { delimiter: options.delimiter, quote: options.quote },
             chunk_bytes: chunk_bytes as usize,
-            row_bytes: row_bytes as usize,
+            limit: options.row_limit,
             rest: Vec::new(),
             in_rest: Summary::default(),
             number: 0,
@@ -139,9 +137,8 @@ impl<R: Read> Cutter<R> {
                 return self.failed.take().map_or(Ok(None), Err);
             }
             // As of a file: as much behind a chunk as a row may have in all.
-            if bytes.len() > self.chunk_bytes + self.row_bytes {
-                let message = format!("line {}: a row is longer than 1 GiB", self.line_feeds + 1);
-                return Err(Error::invalid(sqlstate::BAD_COPY_FORMAT, message));
+            if bytes.len() > self.chunk_bytes + self.limit.bytes() {
+                return Err(self.limit.error(format_args!("line {}: a row", self.line_feeds + 1)));
             }
             looked_at = bytes.len();
             wanted = bytes.len() + bytes.len().min(self.chunk_bytes);
@@ -227,7 +224,7 @@ impl<'a> FileRows<'a> {
 
     /// Cuts `stream` into chunks as long as those of a file.
     pub(crate) fn cut<R: Read>(&self, stream: R) -> Cutter<R> {
-        Cutter::new(stream, self.options, self.chunk_bytes, self.row_bytes)
+        Cutter::new(stream, self.options, self.chunk_bytes)
     }
 
     /// The rows of the next chunk of `cutter`, by way of `buffer`; none at the end of the stream, and when another

@@ -3,124 +3,17 @@
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
-use arrow::compute::{cast, concat};
+use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::Int64Type;
-use mainstem_storage::ids::ColumnId;
 use mainstem_storage::schema::DataType;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
+use super::oracle::{TYPES, Trickle, check, columns, read_alike, serially};
 use super::*;
-
-impl ReadAt for Vec<u8> {
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        let rest = self.get(offset as usize..).unwrap_or_default();
-        // Some at a time, as a file may.
-        let count = rest.len().min(buffer.len()).min(1_000);
-        buffer[..count].copy_from_slice(&rest[..count]);
-        Ok(count)
-    }
-}
+use crate::sql::RowLimit;
 
 const TEXT: DataType = DataType::Text { max_chars: None };
-
-fn columns(types: &[DataType]) -> Vec<Column> {
-    types.iter().enumerate().map(|(at, t)| Column::new(ColumnId(at as u32), format!("c{at}"), *t, true)).collect()
-}
-
-/// What a reading gave: all columns and lines, or the error, as it would be shown.
-type Outcome = Result<(Vec<ArrayRef>, Vec<u64>), String>;
-
-fn joined(parts: Vec<Vec<ArrayRef>>, columns: &[Column]) -> Vec<ArrayRef> {
-    let of_column = |at: usize| {
-        let arrays: Vec<&dyn Array> = parts.iter().map(|part| part[at].as_ref()).collect();
-        match arrays.as_slice() {
-            [] => arrow::array::new_empty_array(&columns[at].data_type.arrow()),
-            arrays => concat(arrays).unwrap(),
-        }
-    };
-    (0..columns.len()).map(of_column).collect()
-}
-
-/// By one reader, a byte after the other: what has to come out.
-fn serially(text: &[u8], options: &CsvOptions, columns: &[Column]) -> Outcome {
-    let names = columns.iter().map(|column| column.name.clone()).collect();
-    let mut reader = CsvReader::new(text, options.clone(), names);
-    let (mut parts, mut lines) = (Vec::new(), Vec::new());
-    while let Some(batch) = reader.next_batch(TEXT_ROWS).map_err(|e| e.to_string())? {
-        let (part, of_part, _) = Conversion::of_all(columns).rows(batch).map_err(|e| e.to_string())?;
-        parts.push(part);
-        lines.extend(of_part);
-    }
-    Ok((joined(parts, columns), lines))
-}
-
-/// In the form of a load if `is_load`.
-fn in_chunks(text: &[u8], options: &CsvOptions, columns: &[Column], chunk_bytes: u64, is_load: bool) -> Outcome {
-    let file = text.to_vec();
-    let rows = FileRows::new(&file, text.len() as u64, options, columns).with_chunks(chunk_bytes).for_load(is_load);
-    let (mut parts, mut lines) = (Vec::new(), Vec::new());
-    let read = rows.read(3, |part| {
-        lines.extend(rows.lines(&part));
-        assert!(part.columns.iter().all(|column| column.len() == part.count));
-        let own = |(array, column): (&ArrayRef, &Column)| cast(array, &column.data_type.arrow()).unwrap();
-        parts.push(part.columns.iter().zip(columns).map(own).collect());
-        Ok(())
-    });
-    read.map_err(|e| e.to_string())?;
-    Ok((joined(parts, columns), lines))
-}
-
-/// Gives some bytes at a time.
-struct Trickle<'a>(&'a [u8], usize);
-
-impl io::Read for Trickle<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.1 = self.1 * 7 % 1_009;
-        let count = buffer.len().min(1 + self.1);
-        io::Read::read(&mut self.0, &mut buffer[..count])
-    }
-}
-
-/// As a stream, whose chunks are cut by who reads it.
-fn as_stream(text: &[u8], options: &CsvOptions, columns: &[Column], chunk_bytes: u64) -> Outcome {
-    let rows = FileRows::of_stream(options, columns).with_chunks(chunk_bytes.min(text.len() as u64 + 1));
-    let (mut parts, mut lines) = (Vec::new(), Vec::new());
-    let read = rows.read_stream(Trickle(text, 1), 3, &|| Ok(()), |part| {
-        lines.extend(rows.lines(&part));
-        assert!(part.columns.iter().all(|column| column.len() == part.count));
-        parts.push(part.columns.clone());
-        Ok(())
-    });
-    read.map_err(|e| e.to_string())?;
-    Ok((joined(parts, columns), lines))
-}
-
-/// Of several errors, that of the first chunk is told, where one reader tells that of the first batch of rows.
-fn same(found: &Outcome, expected: &Outcome, is_one_chunk: bool) -> bool {
-    match (found, expected) {
-        (Ok(found), Ok(expected)) => found == expected,
-        (Err(found), Err(expected)) => found == expected || !is_one_chunk,
-        _ => false,
-    }
-}
-
-fn check(text: &[u8], options: &CsvOptions, columns: &[Column], chunks: impl IntoIterator<Item = u64>) {
-    let expected = serially(text, options, columns);
-    for chunk_bytes in chunks.into_iter().chain([u64::MAX]) {
-        let file = in_chunks(text, options, columns, chunk_bytes, false);
-        let load = in_chunks(text, options, columns, chunk_bytes, true);
-        let stream = as_stream(text, options, columns, chunk_bytes);
-        let shown = String::from_utf8_lossy(text);
-        for (found, of) in [(file, "file"), (load, "load"), (stream, "stream")] {
-            assert!(
-                same(&found, &expected, chunk_bytes == u64::MAX),
-                "{shown:?} as a {of} in chunks of {chunk_bytes}: {found:?} instead of {expected:?}"
-            );
-        }
-    }
-}
 
 /// What may be a part of a value is no quote whose fields are read before they are looked at.
 #[test]
@@ -180,22 +73,6 @@ fn a_mark_that_comes_byte_by_byte_is_none_of_the_first_row() {
     }
 }
 
-const TYPES: [DataType; 13] = [
-    DataType::Integer,
-    TEXT,
-    DataType::Decimal { precision: 12, scale: 2 },
-    DataType::Date,
-    DataType::Double,
-    DataType::BigInt,
-    DataType::SmallInt,
-    DataType::Real,
-    DataType::Timestamp,
-    DataType::Boolean,
-    DataType::Char { chars: 5 },
-    DataType::Bytea,
-    DataType::Time,
-];
-
 /// A field of a value of some type, in quotes or not, or of some other form.
 fn fields() -> impl Strategy<Value = String> {
     let plain = prop_oneof![
@@ -226,6 +103,15 @@ proptest! {
         let options = CsvOptions { header, ..CsvOptions::default() };
         check(&text, &options, &columns(&vec![TEXT; width]), chunks.clone());
         check(&text, &options, &columns(&vec![DataType::Integer; width]), chunks);
+    }
+
+    /// Of any bytes and any options, as a fuzzer makes them.
+    #[test]
+    fn what_a_fuzzer_makes_is_read_alike(
+        looks: u8, chunk in 1u8..40, types: u8,
+        text in vec(prop_oneof![4 => prop_oneof![Just(b','), Just(b'"'), Just(b'\n'), Just(b'\r')], 4 => b'0'..=b'9', 1 => any::<u8>()], 0..80),
+    ) {
+        read_alike(&[[looks, chunk, types].as_slice(), &text].concat());
     }
 
     /// Of rows with as many fields as there are columns.
@@ -345,10 +231,11 @@ fn a_row_without_end_is_told_by_its_line() {
     let mut text = String::from("1,\"two\nlines\"\n2,a\n3,\"open");
     text += &"x\n".repeat(200_000);
     let (file, options) = (text.clone().into_bytes(), CsvOptions::default());
+    let limited = CsvOptions { row_limit: RowLimit::of(100_000), ..options.clone() };
     let columns = columns(&[DataType::Integer, TEXT]);
-    let rows = FileRows::new(&file, file.len() as u64, &options, &columns).with_chunks(64).with_rows_of(100_000);
+    let rows = FileRows::new(&file, file.len() as u64, &limited, &columns).with_chunks(64);
     let error = rows.read(2, |_| Ok(())).unwrap_err();
-    assert_eq!(error.sqlstate(), "22P04");
+    assert_eq!(error.sqlstate(), "53200");
     assert!(error.to_string().contains("line 4: a row is longer"), "{error}");
     check(text.as_bytes(), &options, &columns, [64, 100_000]);
 }
@@ -365,9 +252,9 @@ fn streams_that_end_early_are_told() {
             }
         }
     }
-    let options = CsvOptions::default();
+    let options = CsvOptions { row_limit: RowLimit::of(10_000), ..CsvOptions::default() };
     let columns = columns(&[DataType::Integer, TEXT]);
-    let rows = FileRows::of_stream(&options, &columns).with_chunks(100).with_rows_of(10_000);
+    let rows = FileRows::of_stream(&options, &columns).with_chunks(100);
     let good: String = (0..5_000).map(|row| format!("{row},\"a\nb\"\n")).collect();
     let told = |text: &str, check: &dyn Fn() -> Result<()>| {
         let mut taken = 0;

@@ -124,7 +124,8 @@ impl Opener<'_, '_> {
     fn table(&mut self, request: FileRequest) -> Result<usize> {
         let Source { settings, file_cache, progress, .. } = self.source;
         settings.check_file_access(&request.paths.join(", "))?;
-        let open = || FileTable::open(request.clone(), file_cache, settings.threads(), Progress::clone(progress));
+        let limits = (settings.threads(), settings.row_limit());
+        let open = || FileTable::open(request.clone(), file_cache, limits, Progress::clone(progress));
         let mut table = open()?;
         if self.files.is_certain && table.is_uncertain() && table.find_types(file_cache, &|| self.cancel.check())? {
             table = open()?;

@@ -23,7 +23,7 @@ pub(crate) use self::plan_cache_mode::PlanCacheMode;
 use super::merge_joins;
 use crate::names::{did_you_mean, similar};
 use crate::provider::Names;
-use crate::sql::{TableName, fold, state};
+use crate::sql::{RowLimit, TableName, fold, state};
 
 /// What a session can be told, and what it can tell.
 #[derive(Clone, Debug)]
@@ -282,6 +282,11 @@ impl Settings {
 
     pub(crate) fn threads(&self) -> usize {
         self.current.threads
+    }
+
+    /// How long a row of a file may be.
+    pub(crate) fn row_limit(&self) -> RowLimit {
+        RowLimit::within(self.storage.memory_limit())
     }
 
     /// How long a statement may run.

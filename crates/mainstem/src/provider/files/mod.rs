@@ -44,7 +44,7 @@ pub(crate) use self::parquet::ParquetFile;
 pub use self::progress::Progress;
 use self::scan::FileScan;
 use crate::csv::detect::Detected;
-use crate::sql::{FileFunction, FileRequest};
+use crate::sql::{FileFunction, FileRequest, RowLimit};
 
 /// Files that a statement reads as one table.
 #[derive(Debug)]
@@ -70,11 +70,16 @@ enum Content {
 }
 
 impl FileTable {
-    /// The table that `request` asks for, which `threads` may read, counted by `progress`.
+    /// The table that `request` asks for, which `threads` may read, of rows that `limit` allows, counted by `progress`.
     ///
     /// # Errors
     /// 58P01 and others of files, 22P04 for files that have no columns, or not the same ones.
-    pub(crate) fn open(request: FileRequest, cache: &FileCache, threads: usize, progress: Progress) -> Result<Self> {
+    pub(crate) fn open(
+        request: FileRequest,
+        cache: &FileCache,
+        (threads, limit): (usize, RowLimit),
+        progress: Progress,
+    ) -> Result<Self> {
         let files: Arc<[FoundFile]> = open::find(&request)?.into();
         let content = match request.function {
             FileFunction::Parquet => Content::Parquet(Arc::new(ParquetContent::of(&files)?)),
@@ -84,7 +89,11 @@ impl FileTable {
             FileFunction::Any if files.iter().any(FoundFile::is_parquet) => {
                 return Err(Error::unsupported("reading Parquet files and others as one table"));
             }
-            FileFunction::Any | FileFunction::Csv => Content::Csv(describe::of_files(&request, &files, cache)?),
+            FileFunction::Any | FileFunction::Csv => {
+                let mut found = Detected::clone(&*describe::of_files(&request, &files, cache)?);
+                found.options.row_limit = limit;
+                Content::Csv(Arc::new(found))
+            }
             FileFunction::Sniff => {
                 let found = describe::of_files(&request, &files, cache)?;
                 Content::Told(describe::told(&found, &files)?)

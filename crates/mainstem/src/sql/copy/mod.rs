@@ -9,6 +9,7 @@
 //! ```
 
 mod from;
+mod row_limit;
 
 use datafusion::sql::sqlparser::ast::Query;
 use datafusion::sql::sqlparser::keywords::Keyword;
@@ -19,6 +20,7 @@ use mainstem_storage::{Error, Result};
 
 use self::from::{GivenToRead, condition};
 pub(crate) use self::from::{ReadOptions, Rejects};
+pub(crate) use self::row_limit::RowLimit;
 use super::dialect::syntax;
 use super::extensions::rewrite_extensions;
 use super::{CsvHints, TableName, check_query, fold, query_of, state, table_name};
@@ -43,6 +45,18 @@ pub(crate) enum CopyFormat {
     Parquet,
 }
 
+impl CopyFormat {
+    /// The same, of rows that `limit` allows.
+    pub(crate) fn limited(mut self, limit: RowLimit) -> Self {
+        match &mut self {
+            Self::Text(options) => options.row_limit = limit,
+            Self::Csv(options) => options.row_limit = limit,
+            Self::Parquet => {}
+        }
+        self
+    }
+}
+
 /// How lines of FORMAT text look.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TextOptions {
@@ -53,11 +67,13 @@ pub(crate) struct TextOptions {
     pub(crate) null: String,
     /// Whether its bytes are LATIN1, and not UTF-8.
     pub(crate) latin1: bool,
+    /// Of what is read.
+    pub(crate) row_limit: RowLimit,
 }
 
 impl Default for TextOptions {
     fn default() -> Self {
-        Self { header: false, delimiter: b'\t', null: "\\N".into(), latin1: false }
+        Self { header: false, delimiter: b'\t', null: "\\N".into(), latin1: false, row_limit: RowLimit::MAX }
     }
 }
 
@@ -80,6 +96,8 @@ pub(crate) struct CsvOptions {
     pub(crate) padding: bool,
     /// Whether its bytes are LATIN1, and not UTF-8.
     pub(crate) latin1: bool,
+    /// Of what is read.
+    pub(crate) row_limit: RowLimit,
 }
 
 impl Default for CsvOptions {
@@ -94,6 +112,7 @@ impl Default for CsvOptions {
             line_end: LineEnd::default(),
             padding: false,
             latin1: false,
+            row_limit: RowLimit::MAX,
         }
     }
 }
@@ -348,6 +367,7 @@ fn text(given: Given, latin1: bool) -> Result<CopyFormat> {
         delimiter: given.delimiter.unwrap_or(default.delimiter),
         null: given.null.unwrap_or(default.null),
         latin1,
+        row_limit: default.row_limit,
     };
     if breaks(text.delimiter) || text.null.bytes().any(breaks) {
         return Err(Error::invalid(sqlstate::INVALID_PARAMETER, "a line break cannot be a COPY option"));

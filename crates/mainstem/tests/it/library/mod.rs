@@ -2,6 +2,7 @@
 
 mod check;
 mod interop;
+mod long_rows;
 mod memory_limit;
 mod named;
 mod options;
