@@ -143,7 +143,7 @@ fn format() -> impl Strategy<Value = LineFormat> {
     });
     let text = (prop::sample::select(&b"\t|,;-:N "[..]), prop::sample::select(&["\\N", "", "NULL", "1"][..]));
     let text = text.prop_map(|(delimiter, null)| {
-        LineFormat::Text(TextOptions { header: false, delimiter, null: null.into(), latin1: false })
+        LineFormat::Text(TextOptions { delimiter, null: null.into(), ..TextOptions::default() })
     });
     prop_oneof![csv, text]
 }
