@@ -103,12 +103,18 @@ impl<T: Copy> Distinct<T> {
             }
             codes.push(number);
         }
+        Some(Self { values: found, codes }.ascending(order))
+    }
+
+    /// The same, with values that came in any order, by `order`. What is the code of no value becomes 0.
+    pub(super) fn ascending(self, order: impl Fn(&T, &T) -> Ordering) -> Self {
+        let Self { values: found, mut codes } = self;
         let mut ascending: Vec<u32> = (0..found.len() as u32).collect();
         ascending.sort_unstable_by(|a, b| order(&found[*a as usize], &found[*b as usize]));
         let mut places = vec![0u32; found.len()];
         ascending.iter().zip(0..).for_each(|(number, place)| places[*number as usize] = place);
         codes.iter_mut().for_each(|code| *code = places.get(*code as usize).copied().unwrap_or(0));
-        Some(Self { values: ascending.iter().map(|number| found[*number as usize]).collect(), codes })
+        Self { values: ascending.iter().map(|number| found[*number as usize]).collect(), codes }
     }
 }
 

@@ -29,6 +29,7 @@ mod plain;
 mod constant;
 mod frame;
 mod dictionary;
+mod short_texts;
 mod fsst;
 mod alp;
 mod choose;

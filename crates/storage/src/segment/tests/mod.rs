@@ -80,7 +80,7 @@ pub(crate) fn write_with(
 /// `array` as a load may have it, if `column` is in no key: texts as offsets and bytes, decimals in 64 bits.
 fn load_form(schema: &TableSchema, column: &Column, array: &ArrayRef) -> ArrayRef {
     let form = match column.data_type {
-        DataType::Text { .. } => ArrowType::Utf8,
+        DataType::Text { .. } | DataType::Char { .. } => ArrowType::Utf8,
         DataType::Decimal { precision, scale } if precision <= DECIMAL64_MAX_PRECISION => {
             ArrowType::Decimal64(precision, scale)
         }

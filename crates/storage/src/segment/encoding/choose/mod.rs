@@ -116,7 +116,13 @@ pub(crate) fn encode(
         numbers::encode::<N, N>(data_type, &values, nulls, (encodings, is_searched), &mut encoded);
     },
     boolean => encode_booleans(array, nulls, &mut encoded),
-    bytes => texts::encode(data_type, &texts_of(data_type, array), nulls, encodings, &mut encoded)?);
+    bytes => {
+        let short = array.as_string_opt().filter(|_| null_count == 0 && encodings == Encodings::Smallest);
+        let is_done = short.map(|short| texts::encode_short(data_type, short, &mut encoded)).transpose()?;
+        if is_done != Some(true) {
+            texts::encode(data_type, &texts_of(data_type, array), nulls, encodings, &mut encoded)?;
+        }
+    });
     Ok(encoded)
 }
 

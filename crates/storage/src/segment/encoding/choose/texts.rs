@@ -5,6 +5,7 @@
 //! 2. Otherwise distinct texts are collected as long as a dictionary of them would be smaller than plain. Its texts may
 //!    be codes of symbols too.
 
+use arrow_array::{Array, StringArray};
 use arrow_buffer::NullBuffer;
 use hashbrown::HashMap;
 use mainstem_kernels::hash::hash_u64;
@@ -13,7 +14,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::super::super::sketch::DistinctSketch;
 use super::super::dictionary::Distinct;
 use super::super::fsst::{Coded, Encoder, TEXT_BYTES_MIN};
-use super::super::{Encoding, constant, dictionary, plain};
+use super::super::{Encoding, constant, dictionary, plain, short_texts};
 use super::{Encoded, is_worth, present};
 use crate::error::{Error, ErrorKind, Result, sqlstate};
 use crate::row::Value;
@@ -25,6 +26,51 @@ const HEAP_BYTES_MAX: usize = i32::MAX as usize;
 /// Rows that [`repeat`] looks at; with fewer there is nothing to be saved by looking at some.
 const SAMPLE_ROWS: usize = 4096;
 
+/// Encodes `texts`, none of them NULL, as one value or a dictionary, if all are short and that is what
+/// [`encode`] would do; says whether it did.
+pub(super) fn encode_short(data_type: DataType, texts: &StringArray, encoded: &mut Encoded) -> Result<bool> {
+    let offsets = texts.value_offsets();
+    let length_max = offsets.windows(2).fold(0, |most, ends| match ends {
+        [start, end] => most.max(end - start),
+        _ => most,
+    }) as usize;
+    let heap = match offsets {
+        [first, .., last] if length_max <= short_texts::SHORT_BYTES => (last - first) as usize,
+        _ => return Ok(false),
+    };
+    let text = |row: usize| {
+        let range = (*offsets.get(row)? as usize)..(*offsets.get(row + 1)? as usize);
+        texts.value_data().get(range)
+    };
+    if heap >= TEXT_BYTES_MIN && !repeat(texts.len(), text) {
+        return Ok(false);
+    }
+    let budget = plain::text_bytes(texts.len(), length_max, heap);
+    let found = short_texts::distinct(texts.value_data(), offsets, budget);
+    let Some(found) = found.filter(|found| dictionary::text_bytes(texts.len(), &found.values) < budget) else {
+        return Ok(false);
+    };
+    let (Some(least), Some(greatest)) = (found.values.first(), found.values.last()) else { return Ok(false) };
+    encoded.bounds = (value(data_type, least)?, value(data_type, greatest)?);
+    if found.values.len() == 1 && least.len() <= constant::CONSTANT_BYTES_MAX {
+        encoded.encoding = Encoding::Constant { value: value(data_type, least)? };
+        encoded.distinct = Some(1);
+        return Ok(true);
+    }
+    write_dictionary(&found, false, encoded)?;
+    Ok(true)
+}
+
+/// `text` as a value of `data_type`.
+fn value(data_type: DataType, text: &[u8]) -> Result<Value> {
+    match data_type {
+        DataType::Text { .. } | DataType::Char { .. } => {
+            std::str::from_utf8(text).map(|t| Value::Text(t.into())).map_err(|e| Error::internal(e.to_string()))
+        }
+        _ => Ok(Value::Bytes(text.into())),
+    }
+}
+
 pub(super) fn encode(
     data_type: DataType,
     texts: &[&[u8]],
@@ -32,18 +78,13 @@ pub(super) fn encode(
     encodings: Encodings,
     encoded: &mut Encoded,
 ) -> Result<()> {
-    let value = |text: &[u8]| match data_type {
-        DataType::Text { .. } | DataType::Char { .. } => {
-            std::str::from_utf8(text).map(|t| Value::Text(t.into())).map_err(|e| Error::internal(e.to_string()))
-        }
-        _ => Ok(Value::Bytes(text.into())),
-    };
+    let value = |text: &[u8]| value(data_type, text);
     let is_forced = encodings != Encodings::Smallest;
     let heap: usize = texts.iter().map(|t| t.len()).sum();
     let length_max = texts.iter().map(|t| t.len()).max().unwrap_or(0);
     let plain_bytes = plain::text_bytes(texts.len(), length_max, heap);
     let has_symbols_first = match encodings {
-        Encodings::Smallest => heap >= TEXT_BYTES_MIN && !repeat(texts),
+        Encodings::Smallest => heap >= TEXT_BYTES_MIN && !repeat(texts.len(), |row| texts.get(row).copied()),
         Encodings::Decoded => true,
         Encodings::DecodedDictionaries => false,
     };
@@ -106,22 +147,22 @@ fn extremes<'a>(mut texts: impl Iterator<Item = &'a [u8]>) -> (Option<&'a [u8]>,
     (Some(least.1), Some(greatest.1))
 }
 
-/// Whether a sample of `texts` says that there are at most half as many different ones as rows: of rows taken at random
+/// Whether a sample of the texts of `rows` rows says that there are at most half as many different ones as rows: of rows taken at random
 /// then so many pairs are equal on average.
-fn repeat(texts: &[&[u8]]) -> bool {
-    if texts.len() <= SAMPLE_ROWS {
+fn repeat<'a>(rows: usize, text: impl Fn(usize) -> Option<&'a [u8]>) -> bool {
+    if rows <= SAMPLE_ROWS {
         return true;
     }
     let mut seen: HashMap<u64, usize> = HashMap::with_capacity(SAMPLE_ROWS);
     let mut repeated = 0;
     for number in 0..SAMPLE_ROWS as u64 {
-        let row = (hash_u64(number) % texts.len() as u64) as usize;
-        if let Some(text) = texts.get(row) {
+        let row = (hash_u64(number) % rows as u64) as usize;
+        if let Some(text) = text(row) {
             // One row twice says nothing.
             repeated += usize::from(*seen.entry(xxh3_64(text)).or_insert(row) != row);
         }
     }
-    repeated >= SAMPLE_ROWS * SAMPLE_ROWS / 2 / texts.len()
+    repeated >= SAMPLE_ROWS * SAMPLE_ROWS / 2 / rows
 }
 
 /// Encodes `texts`, of `heap` bytes, as codes of symbols if that is worth it beside `plain_bytes`, or `is_forced`; says
