@@ -23,7 +23,7 @@ pub fn run(path: &Path) -> ExitCode {
     };
     crate::warn(&report.notices);
     let CheckReport { containers, wrong, files_aside: (asides, aside_bytes), .. } = &report;
-    for error in wrong {
+    for error in wrong.iter().chain(&report.unsettled) {
         messages::report(error, None);
     }
     // Entries of a key index stand for rows that are counted already; its segments are files like others.
@@ -34,6 +34,11 @@ pub fn run(path: &Path) -> ExitCode {
     if !wrong.is_empty() {
         let among = format!("{segments} segments and {asides} files aside");
         messages::say(&format!("{}: {} of {among} are damaged", path.display(), wrong.len()));
+        return ExitCode::FAILURE;
+    }
+    if !report.unsettled.is_empty() {
+        let files = format!("{} files were replaced again and again while they were read", report.unsettled.len());
+        messages::say(&format!("{}: {files}: check it when less is written to it", path.display()));
         return ExitCode::FAILURE;
     }
     let bytes = bytes + *aside_bytes;

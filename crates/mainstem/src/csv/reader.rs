@@ -114,7 +114,7 @@ impl<R: Read> CsvReader<R> {
     /// Up to `rows` more rows; None at the end.
     ///
     /// # Errors
-    /// 22P04 for a malformed record, 22021 for bytes that are no UTF-8, with line and column; Io.
+    /// 22P04 for a malformed record, 53200 for one that is too long, 22021 for bytes that are no UTF-8, with line and column; Io.
     pub(crate) fn next_batch(&mut self, rows: usize) -> Result<Option<TextBatch>> {
         if std::mem::take(&mut self.at_start) {
             self.skip_byte_order_mark()?;
@@ -140,7 +140,7 @@ impl<R: Read> CsvReader<R> {
     fn record(&mut self, columns: &mut [Fields]) -> Result<bool> {
         let line = self.line;
         let count = columns.len();
-        let mut after = After::Field;
+        let (mut after, mut bytes) = (After::Field, 0);
         for (at, fields) in columns.iter_mut().enumerate() {
             if after == After::Record {
                 if self.options.padding {
@@ -153,6 +153,10 @@ impl<R: Read> CsvReader<R> {
             let (quoted, behind) = self.field(&mut fields.text, line, at)?;
             if behind == After::Nothing && at == 0 && !quoted {
                 return Ok(false);
+            }
+            bytes += fields.text.len() - start;
+            if bytes > self.options.row_limit.bytes() {
+                return Err(self.options.row_limit.error(format_args!("line {line}: a row")));
             }
             let is_null = !quoted && fields.text.get(start..) == Some(self.options.null.as_bytes());
             fields.end_field(is_null)?;

@@ -43,6 +43,12 @@ const QUERIES: &[(&str, usize)] = &[
     ("SELECT k FROM s WHERE n = $1 UNION ALL SELECT id FROM u WHERE id > $2 ORDER BY 1", 2),
     ("SELECT g FROM s WHERE n > $1 UNION SELECT id FROM u ORDER BY 1", 1),
     ("SELECT g FROM s EXCEPT SELECT id FROM u WHERE id < $1 ORDER BY 1", 1),
+    (
+        "SELECT g, max(r), sum(n) FROM (SELECT g, n, row_number() OVER (PARTITION BY g ORDER BY n, k) AS r FROM s \
+         WHERE n > $1) x GROUP BY g ORDER BY g",
+        1,
+    ),
+    ("SELECT g, count(*) FROM (SELECT g FROM s WHERE n > $1 ORDER BY g LIMIT 30) x GROUP BY g ORDER BY g", 1),
     ("SELECT k, row_number() OVER (PARTITION BY g ORDER BY n, k) FROM s WHERE n > $1 ORDER BY k", 1),
     ("SELECT k, sum(n) OVER (ORDER BY k ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) FROM s ORDER BY k", 0),
     ("SELECT k, lag(n) OVER (ORDER BY k), n - avg(n) OVER (PARTITION BY g) FROM s ORDER BY k", 0),

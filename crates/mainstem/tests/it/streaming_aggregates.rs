@@ -99,3 +99,22 @@ fn groups_of_a_sort_key_are_those_of_any_key() {
     );
     connection.execute("ROLLBACK").unwrap();
 }
+
+/// Groups that hold much go out as they end: all of them together are more than memory holds.
+#[test]
+fn groups_that_have_ended_are_not_held() {
+    const GROUPS: i64 = 40;
+    let options = OpenOptions::new().background(false).segment_rows(8_192).memory_limit(64 << 20);
+    let database = Database::in_memory_with(options).unwrap();
+    let connection = database.connect().unwrap();
+    connection.execute("CREATE TABLE r (g BIGINT, n BIGINT, PRIMARY KEY (g, n))").unwrap();
+    connection
+        .execute(&format!("INSERT INTO r SELECT v / 10000, v FROM generate_series(0, {}) AS s(v)", GROUPS * 10_000 - 1))
+        .unwrap();
+    merge(&database, "r");
+    connection.execute("SET threads = 2").unwrap();
+    let sql = "SELECT g, string_agg(repeat('x', 200), '') AS t FROM r GROUP BY g";
+    assert!(rows(&connection, &format!("EXPLAIN {sql}")).concat().contains("StreamingAggregateExec"));
+    let lengths = rows(&connection, &format!("SELECT count(*), min(length(t)), max(length(t)) FROM ({sql}) s"));
+    assert_eq!(lengths, [format!("{GROUPS}|2000000|2000000")]);
+}

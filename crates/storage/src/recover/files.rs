@@ -46,11 +46,7 @@ pub fn check_place(disk: &dyn Disk, options: &OpenOptions) -> Result<()> {
                 "the manifest is missing though {path} is there: bring it back from a copy of this directory, or name another one"
             ),
         )),
-        _ if options.read_only || !options.create => Err(Error::new(
-            ErrorKind::NotFound,
-            sqlstate::UNDEFINED_FILE,
-            "there is no Mainstem database here, and none was to be made",
-        )),
+        _ if options.read_only || !options.create => Err(no_database()),
         Place::Foreign(path) => Err(Error::invalid(
             sqlstate::INVALID_PARAMETER,
             format!(
@@ -59,6 +55,12 @@ pub fn check_place(disk: &dyn Disk, options: &OpenOptions) -> Result<()> {
         )),
         Place::Free => Ok(()),
     }
+}
+
+/// The error for a directory without a database, where none is to be made.
+pub(super) fn no_database() -> Error {
+    let message = "there is no Mainstem database here, and none was to be made";
+    Error::new(ErrorKind::NotFound, sqlstate::UNDEFINED_FILE, message)
 }
 
 /// Our own files tell more than others.

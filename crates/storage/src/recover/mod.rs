@@ -182,6 +182,10 @@ pub fn in_memory(disk: Arc<dyn Disk>, options: OpenOptions) -> Arc<Engine> {
 /// Makes an empty database: folders, then the manifest, whose rename makes it one.
 fn create(disk: &Arc<dyn Disk>, options: &OpenOptions) -> Result<Manifest> {
     check_place(disk.as_ref(), options)?;
+    // It was there a moment ago.
+    if options.read_only || !options.create {
+        return Err(files::no_database());
+    }
     disk.create_dir(DATA_DIR)?;
     disk.sync_dir("")?;
     // Its first file only says where the log begins; opening adds the one that is written.

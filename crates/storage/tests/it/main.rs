@@ -9,6 +9,7 @@ mod gates;
 mod held_disk;
 mod isolation;
 mod keys;
+mod live_check;
 mod merges;
 mod restart;
 mod support;

@@ -96,7 +96,7 @@ impl Chunk {
     /// Finds the rows that begin in the chunk, and reads on to the end of the last one; none if none begins here.
     ///
     /// # Errors
-    /// Io; 22P04 for a row that is too long.
+    /// Io; 53200 for a row that is too long.
     pub(super) fn find_rows(&mut self, rows: &FileRows<'_>, before: Before) -> Result<Option<FoundRows>> {
         let marks = rows.marks();
         let is_header = self.number == 0 && rows.options.header;

@@ -212,7 +212,7 @@ impl Values {
             DataType::Timestamp => Self::Timestamp(spare.take()),
             DataType::Real => Self::Real(spare.take()),
             DataType::Double => Self::Double(spare.take()),
-            // CHAR(n) without the blanks at its end, which the check of a load looks for.
+            // CHAR(n) with the blanks at its end, which the check of a load looks for.
             _ if is_text(data_type, is_load) => {
                 let mut ends = spare.take();
                 ends.push(0);

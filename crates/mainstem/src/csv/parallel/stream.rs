@@ -114,7 +114,7 @@ impl<R: Read> Cutter<R> {
     /// The next rows, by way of `buffer`; None at the end. `check` is asked between reads whether to go on.
     ///
     /// # Errors
-    /// Io; 22P04 for a row that is too long; those of `check`.
+    /// Io; 53200 for a row that is too long; those of `check`.
     pub(super) fn next(&mut self, buffer: Vec<u8>, check: &dyn Fn() -> Result<()>) -> Result<Option<Piece>> {
         if self.ended {
             return self.failed.take().map_or(Ok(None), Err);

@@ -1,4 +1,4 @@
-//! An aggregate function over the groups of an operator of ours.
+//! Aggregate functions over the groups of operators of ours: arguments and filter of a batch, and what they make of them.
 
 use std::sync::Arc;
 

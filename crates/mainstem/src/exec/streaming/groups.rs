@@ -8,6 +8,8 @@
 //!
 //! Invariant: groups are numbered from 0 without gaps, in the order of rows; the last one may go on.
 
+use std::sync::Arc;
+
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, UInt32Array};
 use arrow::buffer::BooleanBuffer;
 use arrow::compute::kernels::cmp::distinct;
@@ -20,8 +22,10 @@ use datafusion::common::{Result, internal_datafusion_err};
 pub(super) struct OrderedGroups {
     /// The columns of the last row.
     last: Option<Vec<ArrayRef>>,
-    /// The values of groups that were not taken: for each column an array of each batch.
+    /// The values of groups that were not taken: for each column an array of each batch in which groups begin.
     values: Vec<Vec<ArrayRef>>,
+    /// Bytes of these.
+    bytes: usize,
     len: usize,
 }
 
@@ -44,7 +48,7 @@ pub(super) fn has_exact_comparison(data_type: &DataType) -> bool {
 impl OrderedGroups {
     /// No groups yet, by so many columns.
     pub(super) fn new(columns: usize) -> Self {
-        Self { last: None, values: vec![Vec::new(); columns], len: 0 }
+        Self { last: None, values: vec![Vec::new(); columns], bytes: 0, len: 0 }
     }
 
     /// How many there are.
@@ -54,7 +58,7 @@ impl OrderedGroups {
 
     /// Bytes of memory.
     pub(super) fn memory(&self) -> usize {
-        self.values.iter().flatten().map(|values| values.get_array_memory_size()).sum()
+        self.bytes
     }
 
     /// The number of each row's group, into `numbers`; the values of rows are in `columns`, of as many rows each.
@@ -71,8 +75,8 @@ impl OrderedGroups {
         let behind: Vec<ArrayRef> = columns.iter().map(|column| column.slice(1, rows - 1)).collect();
         let before: Vec<ArrayRef> = columns.iter().map(|column| column.slice(0, rows - 1)).collect();
         let mut starts = vec![0u32; rows];
-        // The first row's number wraps to 0 where it begins the first group.
-        let mut number = self.len.wrapping_sub(usize::from(!begins));
+        // Without a row before there is no group that goes on.
+        let mut number = self.len.saturating_sub(usize::from(!begins));
         let mut found = usize::from(begins);
         numbers.reserve(rows);
         numbers.push(number);
@@ -93,11 +97,15 @@ impl OrderedGroups {
         }
         starts.truncate(found);
         self.len += found;
-        let starts = UInt32Array::from(starts);
-        for (values, column) in self.values.iter_mut().zip(columns) {
-            values.push(take(column, &starts, None)?);
+        if found > 0 {
+            let starts = UInt32Array::from(starts);
+            for (values, column) in self.values.iter_mut().zip(columns) {
+                let begun = own(&take(column, &starts, None)?);
+                self.bytes += begun.get_array_memory_size();
+                values.push(begun);
+            }
         }
-        self.last = Some(row_of(columns, rows - 1));
+        self.last = Some(row_of(columns, rows - 1).iter().map(own).collect());
         Ok(())
     }
 
@@ -110,9 +118,19 @@ impl OrderedGroups {
             let arrays: Vec<&dyn Array> = values.iter().map(|values| values.as_ref()).collect();
             let all = concat(&arrays)?;
             taken.push(all.slice(0, count));
-            *values = if rest == 0 { Vec::new() } else { vec![all.slice(count, rest)] };
+            *values = if rest == 0 { Vec::new() } else { vec![own(&all.slice(count, rest))] };
         }
+        self.bytes = self.values.iter().flatten().map(|values| values.get_array_memory_size()).sum();
         Ok(taken)
+    }
+}
+
+/// `values` without the memory of others: texts have all those of the batch that they came in.
+fn own(values: &ArrayRef) -> ArrayRef {
+    match values.data_type() {
+        DataType::Utf8View => Arc::new(values.as_string_view().gc()),
+        DataType::BinaryView => Arc::new(values.as_binary_view().gc()),
+        _ => values.clone(),
     }
 }
 
@@ -162,8 +180,6 @@ fn pairs<T: PartialEq + Copy>(values: &[T]) -> impl Iterator<Item = bool> + '_ {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use arrow::array::{Decimal128Array, Int32Array, Int64Array, StringViewArray};
 
     use super::*;
@@ -221,6 +237,25 @@ mod tests {
                 }
                 assert_eq!(number, expected[499] + 1, "all groups");
             }
+        }
+    }
+
+    /// Of long groups, and of many that are taken: what is held does not grow with the rows.
+    #[test]
+    fn few_bytes_are_held() {
+        let long = "a text that is longer than a view holds, ".repeat(4);
+        for rows_of_group in [1usize, 10_000] {
+            let mut groups = OrderedGroups::new(1);
+            let (mut numbers, mut most) = (Vec::new(), 0);
+            for batch in 0..200 {
+                let texts = (0..1_000).map(|row| format!("{long}{:09}", (batch * 1_000 + row) / rows_of_group));
+                let texts: ArrayRef = Arc::new(StringViewArray::from_iter_values(texts));
+                groups.number(&[texts], &mut numbers).unwrap();
+                let taken = groups.take(groups.len() - 1).unwrap();
+                assert!(taken[0].get_array_memory_size() < 300 * (taken[0].len() + 2) + 10_000);
+                most = most.max(groups.memory());
+            }
+            assert!((1..20_000).contains(&most), "{most} bytes of one group");
         }
     }
 

@@ -1,4 +1,4 @@
-//! Operators that use the order in which rows come, and hold no more than the row before.
+//! Operators that use the order in which rows come, and hold little of them.
 //!
 //! Comes in: a physical plan. Goes out: the same plan with aggregations ([`aggregates`], [`operator`]), windows ([`windows`]) and
 //! ranking functions ([`rankings`]) that read rows in order.
@@ -13,6 +13,6 @@ mod ranges;
 mod windows;
 
 pub(super) use aggregates::{StreamingAggregates, leaves_free};
-pub(super) use operator::OrderedGroupBy;
+pub(super) use operator::{OrderedGroupBy, StreamingAggregateExec};
 pub(super) use rankings::{RankingWindow, RankingWindows};
 pub(super) use windows::StreamingWindows;

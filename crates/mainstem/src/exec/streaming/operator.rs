@@ -5,12 +5,12 @@
 //!
 //! 1. [`OrderedGroups`] number the groups of a batch's rows.
 //! 2. Functions take their arguments with the numbers.
-//! 3. As soon as there is a batch of groups that have ended, they go out.
+//! 3. As soon as there is a batch of groups that have ended, they go out; fewer, if they take much memory or come slowly.
 //!
 //! DataFusion 55.2 hashes rows that come in order, too, and takes groups that have ended out of the hash table one by
 //! one: half of the time of TPC-H's Q18.
 //!
-//! Invariant: it holds the groups of about two batches at most.
+//! Invariant: it holds the groups of about two batches at most, and of those that hold much none but the last.
 
 use std::fmt;
 use std::sync::Arc;
@@ -27,12 +27,20 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet, RecordOutput};
+use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, InputOrderMode, PlanProperties};
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, InputOrderMode, PlanProperties, Statistics,
+};
 use futures::{StreamExt, stream};
 
 use super::groups::{OrderedGroups, has_exact_comparison};
 use crate::exec::code_aggregates::{Function, takes_any_order};
+
+/// Bytes of groups that go out as soon as they have ended, however few they are.
+const HELD_BYTES_MAX: usize = 1 << 20;
+/// Batches of the input at most for one of the output.
+const INPUTS_MAX: usize = 16;
 
 /// Puts [`StreamingAggregateExec`] in the place of aggregations in one step whose rows come in order. Runs when nobody
 /// looks for DataFusion's operator any more.
@@ -75,7 +83,7 @@ fn is_ordered(aggregate: &AggregateExec) -> bool {
 
 /// See the module.
 #[derive(Debug)]
-struct StreamingAggregateExec {
+pub(in crate::exec) struct StreamingAggregateExec {
     /// What it stands for: how it is shown, and what is known of its rows.
     aggregate: AggregateExec,
     input: Arc<dyn ExecutionPlan>,
@@ -135,6 +143,7 @@ impl ExecutionPlan for StreamingAggregateExec {
             exprs,
             functions: functions.collect::<Result<_>>()?,
             numbers: Vec::new(),
+            inputs: 0,
             memory: MemoryConsumer::new("groups in order").register(context.memory_pool()),
             batch_rows: context.session_config().batch_size().max(1),
             has_ended: false,
@@ -149,6 +158,10 @@ impl ExecutionPlan for StreamingAggregateExec {
     fn metrics(&self) -> Option<MetricsSet> {
         Some(self.metrics.clone_inner())
     }
+
+    fn statistics_from_inputs(&self, inputs: &[Arc<Statistics>], args: &StatisticsArgs) -> Result<Arc<Statistics>> {
+        self.aggregate.statistics_from_inputs(inputs, args)
+    }
 }
 
 /// One partition.
@@ -161,6 +174,8 @@ struct Aggregation {
     functions: Vec<Function>,
     /// Of the rows of a batch; kept for its memory.
     numbers: Vec<usize>,
+    /// Batches since groups went out.
+    inputs: usize,
     memory: MemoryReservation,
     batch_rows: usize,
     /// Whether there are no more rows: the last group has ended, too.
@@ -172,7 +187,7 @@ impl Aggregation {
     /// Groups that have ended; `None` if there are no more.
     async fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         let time = self.metrics.elapsed_compute().clone();
-        while !self.has_ended && self.groups.len() <= self.batch_rows {
+        while !self.has_ended && !self.is_due() {
             let Some(batch) = self.input.next().await.transpose()? else {
                 self.has_ended = true;
                 break;
@@ -181,11 +196,21 @@ impl Aggregation {
             self.update(&batch)?;
         }
         let _timer = time.timer();
-        let batch = self.take(self.batch_rows.min(self.groups.len()))?;
+        self.inputs = 0;
+        // The last group may go on.
+        let ended = self.groups.len().saturating_sub(usize::from(!self.has_ended));
+        let batch = self.take(self.batch_rows.min(ended))?;
         Ok(batch.map(|batch| batch.record_output(&self.metrics)))
     }
 
+    /// Whether groups that have ended, of which there is one at least, go out before more rows come.
+    fn is_due(&self) -> bool {
+        let ended = self.groups.len().saturating_sub(1);
+        ended >= self.batch_rows || ended > 0 && (self.inputs >= INPUTS_MAX || self.memory.size() > HELD_BYTES_MAX)
+    }
+
     fn update(&mut self, batch: &RecordBatch) -> Result<()> {
+        self.inputs += 1;
         let rows = batch.num_rows();
         if rows == 0 {
             return Ok(());
@@ -197,6 +222,10 @@ impl Aggregation {
         for function in &mut self.functions {
             function.update(batch, &self.numbers, groups)?;
         }
+        self.recount()
+    }
+
+    fn recount(&mut self) -> Result<()> {
         let memory = self.functions.iter().map(|function| function.accumulator.size()).sum::<usize>();
         self.memory.try_resize(memory + self.groups.memory())
     }
@@ -211,6 +240,7 @@ impl Aggregation {
         for function in &mut self.functions {
             columns.push(function.accumulator.evaluate(emit_to)?);
         }
+        self.recount()?;
         Ok(Some(RecordBatch::try_new(self.schema.clone(), columns)?))
     }
 }

@@ -47,7 +47,7 @@ use crate::exec::parameters::{Parameter, Parameters, position_of};
 use crate::exec::sort::RadixSort;
 use crate::exec::spilling_aggregates::SpillingAggregate;
 use crate::exec::spilling_joins::SpillingHashJoin;
-use crate::exec::streaming::RankingWindow;
+use crate::exec::streaming::{RankingWindow, StreamingAggregateExec};
 use crate::provider::{ScanSlot, UserTable};
 
 /// Times as many rows, or as few, that a table may have before a plan is made anew.
@@ -242,6 +242,7 @@ fn starts_anew(plan: &Arc<dyn ExecutionPlan>) -> bool {
         || plan.is::<CooperativeExec>()
         || plan.is::<ProjectionExec>()
         || plan.is::<AggregateExec>()
+        || plan.is::<StreamingAggregateExec>()
         || plan.is::<MetadataAggregates>()
         || plan.is::<SpillingAggregate>()
         || plan.is::<SortExec>()
