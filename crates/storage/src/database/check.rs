@@ -55,13 +55,16 @@ pub struct CheckReport {
     pub unsettled: Vec<Error>,
 }
 
+/// A run as it stood in some state: its segments, and the schema that it is read under.
+type RunState = (u64, SchemaVersion, Vec<(ContainerId, Range<u32>)>);
+
 /// What was found to be sound.
 #[derive(Default)]
 struct Sound {
     /// Segments, read under a version of a schema.
     segments: HashSet<(ContainerId, SchemaVersion)>,
-    /// Runs with their key indexes, as they stood in some state.
-    runs: HashSet<(u64, SchemaVersion, Vec<(ContainerId, Range<u32>)>)>,
+    /// Runs with their key indexes.
+    runs: HashSet<RunState>,
 }
 
 impl Database {
@@ -192,7 +195,7 @@ impl Database {
     }
 }
 
-fn state_of(run: &Run, schema_version: SchemaVersion) -> (u64, SchemaVersion, Vec<(ContainerId, Range<u32>)>) {
+fn state_of(run: &Run, schema_version: SchemaVersion) -> RunState {
     let segments = run.segments().iter().map(|part| (part.segment.id(), part.range.clone()));
     (run.id().0, schema_version, segments.collect())
 }
