@@ -114,7 +114,8 @@ impl<R: Read> CsvReader<R> {
     /// Up to `rows` more rows; None at the end.
     ///
     /// # Errors
-    /// 22P04 for a malformed record, 53200 for one that is too long, 22021 for bytes that are no UTF-8, with line and column; Io.
+    /// 22P04 for a malformed record, 53200 for one that is too long, 22021 for bytes that are no UTF-8, with line and
+    /// column; Io.
     pub(crate) fn next_batch(&mut self, rows: usize) -> Result<Option<TextBatch>> {
         if std::mem::take(&mut self.at_start) {
             self.skip_byte_order_mark()?;

@@ -4,9 +4,10 @@
 //!
 //! 1. Opening it read-only reads the manifest and replays the log; damage there is the end of it.
 //! 2. All invariants of the state are checked, and every block of every file that it names.
-//! 3. A process that writes goes on meanwhile: it may remove a file before it is read, and what it is just writing looks
-//!    torn. So nothing counts as wrong that is gone when the state is read anew (`docs/design/0008-live-check.md`).
-//!    Segments that were sound stay sound, for files never change, and only what is new is read then.
+//! 3. A process that writes goes on meanwhile: it may remove a file before it is read, and what it is just writing
+//!    looks torn. So nothing counts as wrong that is gone when the state is read anew
+//!    (`docs/design/0008-live-check.md`). Segments that were sound stay sound, for files never change, and only what is
+//!    new is read then.
 //!
 //! Invariant: nothing is written, and a writer that has the database open is kept from nothing. What it has not handed
 //! to the operating system yet is not seen.

@@ -14,8 +14,8 @@
 //!
 //! What is not plain goes another way, which knows more: a column with a field of some other form by way of texts and
 //! [`assign`](mainstem_postgres::cast::assign), a chunk with malformed rows by way of the [`CsvReader`], which tells
-//! what is wrong and where. So both ways give the same rows and the same errors, but for what is too long: the one takes
-//! what stands behind a chunk for the length of its last row ([`crate::sql::RowLimit`]).
+//! what is wrong and where. So both ways give the same rows and the same errors, but for what is too long: the one
+//! takes what stands behind a chunk for the length of its last row ([`crate::sql::RowLimit`]).
 //!
 //! Invariants: few chunks wait to be taken, whatever the length of the file. No thread outlives the call. An error is
 //! that of the first chunk that has one.

@@ -1,7 +1,7 @@
 //! What all ways of reading have to agree on: rows in chunks and as a stream, and one reader that goes byte by byte.
 //!
-//! Comes in: the bytes of a file, options, columns and lengths of chunks; or bytes that say all of it. Goes out: a panic
-//! where one way gives other rows, other lines or another error. For tests, and for the target of `fuzz/`.
+//! Comes in: the bytes of a file, options, columns and lengths of chunks; or bytes that say all of it. Goes out: a
+//! panic where one way gives other rows, other lines or another error. For tests, and for the target of `fuzz/`.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

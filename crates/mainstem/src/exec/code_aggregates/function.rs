@@ -1,4 +1,5 @@
-//! Aggregate functions over the groups of operators of ours: arguments and filter of a batch, and what they make of them.
+//! Aggregate functions over the groups of operators of ours: arguments and filter of a batch, and what they make of
+//! them.
 
 use std::sync::Arc;
 

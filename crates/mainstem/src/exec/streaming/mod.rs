@@ -1,7 +1,7 @@
 //! Operators that use the order in which rows come, and hold little of them.
 //!
-//! Comes in: a physical plan. Goes out: the same plan with aggregations ([`aggregates`], [`operator`]), windows ([`windows`]) and
-//! ranking functions ([`rankings`]) that read rows in order.
+//! Comes in: a physical plan. Goes out: the same plan with aggregations ([`aggregates`], [`operator`]), windows
+//! ([`windows`]) and ranking functions ([`rankings`]) that read rows in order.
 //!
 //! It does not own: how rows get their order (`sort`, `storage::scan::OrderedScan`).
 

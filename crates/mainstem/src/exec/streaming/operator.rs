@@ -5,7 +5,8 @@
 //!
 //! 1. [`OrderedGroups`] number the groups of a batch's rows.
 //! 2. Functions take their arguments with the numbers.
-//! 3. As soon as there is a batch of groups that have ended, they go out; fewer, if they take much memory or come slowly.
+//! 3. As soon as there is a batch of groups that have ended, they go out; fewer, if they take much memory or come
+//!    slowly.
 //!
 //! DataFusion 55.2 hashes rows that come in order, too, and takes groups that have ended out of the hash table one by
 //! one: half of the time of TPC-H's Q18.

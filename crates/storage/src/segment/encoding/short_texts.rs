@@ -1,5 +1,5 @@
-//! Texts of at most [`SHORT_BYTES`] bytes as numbers: what makes a dictionary of them compares and hashes words, and asks
-//! no text how long it is.
+//! Texts of at most [`SHORT_BYTES`] bytes as numbers: what makes a dictionary of them compares and hashes words, and
+//! asks no text how long it is.
 //!
 //! Comes in: the texts of a column, one behind the other, none NULL. Goes out: the distinct ones, ascending, and the
 //! position of each row's. A text is its first 16 bytes and its last 16, where it has more than 16, and its length:

@@ -147,8 +147,8 @@ fn extremes<'a>(mut texts: impl Iterator<Item = &'a [u8]>) -> (Option<&'a [u8]>,
     (Some(least.1), Some(greatest.1))
 }
 
-/// Whether a sample of the texts of `rows` rows says that there are at most half as many different ones as rows: of rows taken at random
-/// then so many pairs are equal on average.
+/// Whether a sample of the texts of `rows` rows says that there are at most half as many different ones as rows: of
+/// rows taken at random then so many pairs are equal on average.
 fn repeat<'a>(rows: usize, text: impl Fn(usize) -> Option<&'a [u8]>) -> bool {
     if rows <= SAMPLE_ROWS {
         return true;
