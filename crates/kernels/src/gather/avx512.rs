@@ -26,7 +26,10 @@ pub(super) unsafe fn filter<T: Copy, const BYTES: usize>(blocks: &[[T; BLOCK]], 
         let mut end = out.as_mut_ptr().add(out.len());
         for (block, &word) in blocks.iter().zip(selection) {
             if word == u64::MAX {
-                end.copy_from_nonoverlapping(block.as_ptr(), BLOCK);
+                // Stretches are short: a call of a copy takes longer than these.
+                for first in (0..BLOCK).step_by(at_once) {
+                    _mm512_storeu_si512(end.add(first).cast(), _mm512_loadu_si512(block.as_ptr().add(first).cast()));
+                }
                 end = end.add(BLOCK);
                 continue;
             }

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use crate::error::{Error, Result};
 
-use super::part::{KeyReader, LoadedPart, Part, prefix};
+use super::part::{KeyAt, KeyReader, LoadedPart, Part, prefix};
 use super::picks::{Pick, Picks};
+use super::replacements::{Updated, replace_dead};
 use super::tree::LoserTree;
 
 /// Why [`Cursor::next`] stopped.
@@ -31,6 +32,8 @@ pub struct Cursor {
     reader: KeyReader,
     /// Whether comparing prefixes is all.
     short: bool,
+    /// Whether rows of deltas may stand in the place of dead rows.
+    replacing: bool,
     parts: Vec<Part>,
     /// The stream of each part.
     streams: Vec<usize>,
@@ -39,6 +42,8 @@ pub struct Cursor {
     heads: Vec<Head>,
     tree: LoserTree,
     streak: u32,
+    /// Whether other heads than the winner's have moved.
+    is_rematch_due: bool,
 }
 
 /// Where a stream stands.
@@ -69,6 +74,20 @@ impl Cursor {
     /// # Errors
     /// Io or Corrupt when keys cannot be read.
     pub fn new(reader: KeyReader, streams: Vec<Vec<Part>>) -> Result<Self> {
+        Self::with(reader, streams, false)
+    }
+
+    /// As [`Cursor::new`]; rows of a delta come in the place of dead rows of a segment that have the same key. They are
+    /// picked as if they were of the segment, and [`super::Gather`] reads what they are. Ties are in any order.
+    ///
+    /// # Errors
+    /// As [`Cursor::new`].
+    pub fn replacing(reader: KeyReader, streams: Vec<Vec<Part>>) -> Result<Self> {
+        let replacing = reader.codec().is_some();
+        Self::with(reader, streams, replacing)
+    }
+
+    fn with(reader: KeyReader, streams: Vec<Vec<Part>>, replacing: bool) -> Result<Self> {
         let mut heads = Vec::with_capacity(streams.len());
         let mut stream_of = Vec::new();
         let mut parts = Vec::new();
@@ -81,9 +100,26 @@ impl Cursor {
         let short = reader.is_short();
         let tree = LoserTree::new(0, |_, _| false);
         let ready = BTreeMap::new();
-        let mut cursor = Self { reader, short, parts, streams: stream_of, ready, heads, tree, streak: 0 };
+        let mut cursor = Self {
+            reader,
+            short,
+            replacing,
+            parts,
+            streams: stream_of,
+            ready,
+            heads,
+            tree,
+            streak: 0,
+            is_rematch_due: false,
+        };
         cursor.find_whole_parts()?;
-        for stream in 0..cursor.heads.len() {
+        // Deltas first: what rows of theirs replace is looked for when a segment is entered.
+        let is_bounded = |cursor: &Self, stream: usize| {
+            cursor.parts.get(cursor.heads[stream].part).is_some_and(|part| part.bounds().is_some())
+        };
+        let (bounded, others): (Vec<usize>, _) =
+            (0..cursor.heads.len()).partition(|stream| is_bounded(&cursor, *stream));
+        for stream in others.into_iter().chain(bounded) {
             cursor.enter_part(stream)?;
         }
         cursor.tree = LoserTree::new(cursor.heads.len(), |a, b| cursor.less(a, b));
@@ -116,7 +152,7 @@ impl Cursor {
     fn reaches_between(&self, head: &Head, min: &[u8], max: &[u8]) -> bool {
         let within = |keys: &LoadedPart| {
             let at = keys.seek(0, min);
-            at < keys.len && keys.key(at) <= max
+            at < keys.len && *keys.key(at) <= *max
         };
         let unbounded = self.ready.range(head.part..head.end).count();
         if unbounded > 0 {
@@ -147,12 +183,54 @@ impl Cursor {
                 Some(rows) => rows,
                 None => self.reader.load(part)?,
             };
-            if head.settle(&rows, part) {
+            if self.replacing && part.dead.is_some() && part.bounds().is_some() {
+                self.replace_dead(stream, &rows)?;
+            }
+            let head = &mut self.heads[stream];
+            if head.settle(&rows, &self.parts[head.part]) {
                 head.state = State::Rows(rows);
                 return Ok(());
             }
             head.part += 1;
         }
+    }
+
+    /// Puts rows of deltas in the place of dead ones of the segment that `stream` enters, whose keys are `rows`.
+    fn replace_dead(&mut self, stream: usize, rows: &LoadedPart) -> Result<()> {
+        let index = self.heads[stream].part;
+        let mut passed = Vec::new();
+        for other in (0..self.heads.len()).filter(|other| *other != stream) {
+            let head = &mut self.heads[other];
+            let State::Rows(updated) = &head.state else { continue };
+            let Ok([part, of_other]) = self.parts.get_disjoint_mut([index, head.part]) else { continue };
+            if of_other.bounds().is_some() {
+                continue;
+            }
+            let updated = Updated { part: of_other, index: head.part as u32, rows: updated, position: head.position };
+            if replace_dead(part, rows, updated) {
+                passed.push(other);
+            }
+        }
+        self.is_rematch_due |= !passed.is_empty();
+        for other in passed {
+            self.settle(other)?;
+        }
+        Ok(())
+    }
+
+    /// Moves `stream` from a row that is passed over to the next live one.
+    #[inline]
+    fn settle(&mut self, stream: usize) -> Result<()> {
+        let head = &mut self.heads[stream];
+        let state = std::mem::replace(&mut head.state, State::Done);
+        if let State::Rows(rows) = state
+            && head.settle(&rows, &self.parts[head.part])
+        {
+            head.state = State::Rows(rows);
+            return Ok(());
+        }
+        head.part += 1;
+        self.enter_part(stream)
     }
 
     /// Whether the head of stream `a` goes before that of stream `b`.
@@ -170,16 +248,16 @@ impl Cursor {
         if self.short {
             return a < b;
         }
-        self.key(a).cmp(self.key(b)).then(a.cmp(&b)).is_lt()
+        self.key(a).cmp(&*self.key(b)).then(a.cmp(&b)).is_lt()
     }
 
     /// The key that stream `stream` stands at.
-    fn key(&self, stream: usize) -> &[u8] {
+    fn key(&self, stream: usize) -> KeyAt<'_> {
         let head = &self.heads[stream];
         match &head.state {
             State::Rows(rows) => rows.key(head.position),
-            State::Whole => self.reader.bounds(&self.parts[head.part]).map_or(&[], |(min, _)| min),
-            State::Done => &[],
+            State::Whole => KeyAt::Encoded(self.reader.bounds(&self.parts[head.part]).map_or(&[], |(min, _)| min)),
+            State::Done => KeyAt::Encoded(&[]),
         }
     }
 
@@ -216,8 +294,8 @@ impl Cursor {
         let until = match challenger.filter(|_| self.reader.codec().is_some()) {
             None => rows.len,
             // Of equal keys that of the first stream goes first.
-            Some(other) if stream < other => rows.seek_behind(head.position, self.key(other)),
-            Some(other) => rows.seek(head.position, self.key(other)),
+            Some(other) if stream < other => rows.seek_behind(head.position, &self.key(other)),
+            Some(other) => rows.seek(head.position, &self.key(other)),
         };
         let (part, index) = (&self.parts[head.part], head.part as u32);
         let mut position = head.position;
@@ -244,7 +322,11 @@ impl Cursor {
 
     fn replay(&mut self, before: usize) {
         let mut tree = std::mem::replace(&mut self.tree, LoserTree::new(0, |_, _| false));
-        tree.replay(|a, b| self.less(a, b));
+        if std::mem::take(&mut self.is_rematch_due) {
+            tree = LoserTree::new(self.heads.len(), |a, b| self.less(a, b));
+        } else {
+            tree.replay(|a, b| self.less(a, b));
+        }
         self.streak = if tree.winner() == Some(before) { self.streak + 1 } else { 0 };
         self.tree = tree;
     }
@@ -262,17 +344,8 @@ impl Cursor {
     /// Moves `stream` to its next live row.
     #[inline]
     fn advance(&mut self, stream: usize) -> Result<()> {
-        let head = &mut self.heads[stream];
-        let state = std::mem::replace(&mut head.state, State::Done);
-        head.position += 1;
-        if let State::Rows(rows) = state
-            && head.settle(&rows, &self.parts[head.part])
-        {
-            head.state = State::Rows(rows);
-            return Ok(());
-        }
-        head.part += 1;
-        self.enter_part(stream)
+        self.heads[stream].position += 1;
+        self.settle(stream)
     }
 
     /// After [`Stop::Whole`]: passes over that part.
@@ -314,7 +387,7 @@ impl Cursor {
         let next = challenger.filter(|stream| !matches!(self.heads[*stream].state, State::Done));
         let next = next.map(|stream| self.key(stream));
         let before_next = |part: &Part| match (self.reader.bounds(part), next) {
-            (Some((_, max)), Some(next)) => max < next,
+            (Some((_, max)), Some(next)) => *max < *next,
             _ => true,
         };
         let head = &self.heads[stream];
@@ -341,17 +414,17 @@ impl Cursor {
             let prefix = self.heads[stream].prefix;
             let key = self.key(stream);
             match &mut last {
-                Some((before, bytes)) if *before == prefix && (self.short || bytes == key) => {
-                    return Ok(Some(key.into()));
+                Some((before, bytes)) if *before == prefix && (self.short || **bytes == *key) => {
+                    return Ok(Some(key.to_vec()));
                 }
                 Some((before, bytes)) => {
                     *before = prefix;
                     if !self.short {
                         bytes.clear();
-                        bytes.extend_from_slice(key);
+                        bytes.extend_from_slice(&key);
                     }
                 }
-                None => last = Some((prefix, key.into())),
+                None => last = Some((prefix, key.to_vec())),
             }
             self.advance(stream)?;
             self.replay(stream);
@@ -370,10 +443,10 @@ impl Cursor {
         while let Some(stream) = self.tree.winner().filter(|stream| matches!(self.heads[*stream].state, State::Rows(_)))
         {
             let pick = self.pick(stream);
-            if self.key(stream) != key {
+            if *self.key(stream) != *key {
                 equal.clear();
                 key.clear();
-                key.extend_from_slice(self.key(stream));
+                key.extend_from_slice(&self.key(stream));
             }
             for before in &equal {
                 if accept(&self, *before, pick)? {
@@ -424,7 +497,7 @@ impl Head {
     fn settle(&mut self, rows: &LoadedPart, part: &Part) -> bool {
         while self.position < rows.len {
             if part.dead.is_none() || !part.is_dead(rows.offset(self.position)) {
-                self.prefix = prefix(rows.key(self.position));
+                self.prefix = prefix(&rows.key(self.position));
                 return true;
             }
             self.position += 1;

@@ -9,7 +9,7 @@ use crate::ids::RowRef;
 use crate::main_store::Run;
 use crate::schema::TableSchema;
 
-use super::part::{KeyReader, LoadedPart, Part};
+use super::part::{KeyAt, KeyReader, LoadedPart, Part};
 
 /// The (key, row) pairs of a run or a delta in the order of the sort key.
 /// Rows of all times are there, deleted ones too: the caller knows which count.
@@ -73,7 +73,7 @@ impl KeyStream {
 
     /// The pair at hand; `None` at the end.
     #[must_use]
-    pub fn peek(&self) -> Option<(&[u8], RowRef)> {
+    pub fn peek(&self) -> Option<(KeyAt<'_>, RowRef)> {
         let (part, rows) = self.current.as_ref()?;
         Some((rows.key(self.position), part.row_ref(rows.offset(self.position))))
     }
@@ -118,7 +118,7 @@ impl KeyStream {
             self.position = rows.seek(0, key);
             self.current = Some((part, rows));
         }
-        let above = |last: &[u8]| self.peek().is_some_and(|(key, _)| key > last);
+        let above = |last: &[u8]| self.peek().is_some_and(|(key, _)| *key > *last);
         if self.last.as_deref().is_some_and(above) {
             self.end();
         }
@@ -134,7 +134,7 @@ impl KeyStream {
     fn take_group(&mut self, key: &[u8], rows: &mut Vec<RowRef>) -> Result<()> {
         rows.clear();
         while let Some((at, row)) = self.peek() {
-            if at != key {
+            if *at != *key {
                 break;
             }
             rows.push(row);
@@ -167,17 +167,17 @@ pub(super) fn first_common(
     let (mut of_a, mut of_b) = (Vec::new(), Vec::new());
     while let (Some((key_a, _)), Some((key_b, _))) = (a.peek(), b.peek()) {
         key.clear();
-        match key_a.cmp(key_b) {
+        match key_a.cmp(&*key_b) {
             Ordering::Less => {
-                key.extend_from_slice(key_b);
+                key.extend_from_slice(&key_b);
                 a.seek(&key)?;
             }
             Ordering::Greater => {
-                key.extend_from_slice(key_a);
+                key.extend_from_slice(&key_a);
                 b.seek(&key)?;
             }
             Ordering::Equal => {
-                key.extend_from_slice(key_a);
+                key.extend_from_slice(&key_a);
                 a.take_group(&key, &mut of_a)?;
                 b.take_group(&key, &mut of_b)?;
                 for (left, right) in of_a.iter().flat_map(|left| of_b.iter().map(move |right| (*left, *right))) {

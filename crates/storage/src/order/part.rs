@@ -5,6 +5,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::ArrayRef;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_buffer::ScalarBuffer;
 
 use crate::delta_store::DeltaGeneration;
 use crate::error::Result;
@@ -12,6 +15,8 @@ use crate::ids::{ColumnId, ContainerId, RowRef};
 use crate::row::key::{KeyCodec, Keys};
 use crate::schema::{Column, TableSchema};
 use crate::segment::Segment;
+
+use super::replacements::Replacements;
 
 /// Where the rows of a part are.
 #[derive(Clone, Debug)]
@@ -33,25 +38,42 @@ pub struct Part {
     pub dead: Option<Arc<[u64]>>,
     /// Whether it may be passed on whole, if no row of another stream belongs between its own.
     pub keep_whole: bool,
+    /// Rows of it that are others', see [`super::Cursor::replacing`]; they are not dead.
+    pub(super) replacements: Replacements,
 }
 
 impl Part {
     /// All rows of `segment` in `range`.
     #[must_use]
     pub fn segment(segment: Arc<Segment>, range: Range<u32>) -> Self {
-        Self { rows: PartRows::Segment(segment, range), dead: None, keep_whole: false }
+        Self {
+            rows: PartRows::Segment(segment, range),
+            dead: None,
+            keep_whole: false,
+            replacements: Replacements::default(),
+        }
     }
 
     /// The first `rows` rows of `delta`.
     #[must_use]
     pub fn delta(delta: Arc<DeltaGeneration>, rows: u32) -> Self {
-        Self { rows: PartRows::Delta(delta, rows), dead: None, keep_whole: false }
+        Self {
+            rows: PartRows::Delta(delta, rows),
+            dead: None,
+            keep_whole: false,
+            replacements: Replacements::default(),
+        }
     }
 
     /// Rows `offsets` of `delta`, which are in key order.
     #[must_use]
     pub fn delta_rows(delta: Arc<DeltaGeneration>, offsets: Arc<[u32]>) -> Self {
-        Self { rows: PartRows::DeltaRows(delta, offsets), dead: None, keep_whole: false }
+        Self {
+            rows: PartRows::DeltaRows(delta, offsets),
+            dead: None,
+            keep_whole: false,
+            replacements: Replacements::default(),
+        }
     }
 
     /// The same without the rows whose bit is on in `dead`.
@@ -246,6 +268,17 @@ impl KeyReader {
     /// # Errors
     /// Io or Corrupt.
     pub fn places_between(&self, part: &Part, from: Option<&[u8]>, to: Option<&[u8]>) -> Result<Range<u32>> {
+        if let (PartRows::Delta(delta, rows), Some(codec)) = (&part.rows, &self.codec) {
+            // A few of its keys tell, and each is read by itself.
+            let order = delta.sorted_offsets(*rows)?;
+            let is_below = |offset: u32, key: &[u8]| {
+                let columns = self.columns.iter().map(|column| delta.gather(column, &[offset]));
+                let own = codec.encode_arrays(&columns.collect::<Result<Vec<_>>>()?)?;
+                Ok(own.get(0) < key)
+            };
+            let place = |key: &[u8]| partition_point(order.len() as u32, |at| is_below(order[at as usize], key));
+            return Ok(from.map_or(Ok(0), place)?..to.map_or(Ok(order.len() as u32), place)?);
+        }
         let rows = self.load(part)?;
         let first = from.map_or(0, |key| rows.seek(0, key));
         Ok(first..to.map_or(rows.len, |key| rows.seek(first, key)))
@@ -269,8 +302,16 @@ impl KeyReader {
             _ => part.read(column, rows.clone()),
         };
         let keys = match &self.codec {
-            None => None,
-            Some(codec) => Some(codec.encode_arrays(&self.columns.iter().map(read).collect::<Result<Vec<_>>>()?)?),
+            None => LoadedKeys::None,
+            Some(codec) => {
+                let arrays = self.columns.iter().map(read).collect::<Result<Vec<_>>>()?;
+                match (codec.is_plain_bigint(), arrays.as_slice()) {
+                    (true, [numbers]) if let Some(numbers) = numbers.as_primitive_opt::<Int64Type>() => {
+                        LoadedKeys::Numbers(numbers.values().clone())
+                    }
+                    _ => LoadedKeys::Encoded(codec.encode_arrays(&arrays)?),
+                }
+            }
         };
         let len = order.as_ref().map_or(rows.len(), |order| order.len());
         Ok(LoadedPart { keys, order, first: rows.start, len: len as u32 })
@@ -280,18 +321,63 @@ impl KeyReader {
 /// The keys of a part, by position: its place in the part's order.
 #[derive(Debug)]
 pub(super) struct LoadedPart {
-    keys: Option<Keys>,
+    keys: LoadedKeys,
     /// Offset at each position, if they are not in offset order.
     order: Option<Arc<[u32]>>,
     first: u32,
     pub len: u32,
 }
 
+#[derive(Debug)]
+enum LoadedKeys {
+    /// There are no key columns.
+    None,
+    /// Numbers as the column has them: their keys are made when they are asked for.
+    Numbers(ScalarBuffer<i64>),
+    Encoded(Keys),
+}
+
+/// The key of a row, which is its bytes.
+#[derive(Clone, Copy, Debug)]
+pub enum KeyAt<'a> {
+    /// Of one BIGINT.
+    Number([u8; 8]),
+    /// Of any other columns.
+    Encoded(&'a [u8]),
+}
+
+impl PartialEq for KeyAt<'_> {
+    #[inline]
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Number(a), Self::Number(b)) => a == b,
+            _ => **self == **other,
+        }
+    }
+}
+
+impl std::ops::Deref for KeyAt<'_> {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Number(number) => number,
+            Self::Encoded(key) => key,
+        }
+    }
+}
+
 impl LoadedPart {
     /// Bytes of memory that it takes.
     pub fn memory(&self) -> usize {
         let order = self.order.as_ref().map_or(0, |order| size_of_val::<[u32]>(order));
-        self.keys.as_ref().map_or(0, Keys::memory) + order
+        let keys = match &self.keys {
+            LoadedKeys::None => 0,
+            LoadedKeys::Numbers(numbers) => size_of_val::<[i64]>(numbers),
+            LoadedKeys::Encoded(keys) => keys.memory(),
+        };
+        keys + order
     }
 
     /// The offset at a position below `len`.
@@ -311,25 +397,34 @@ impl LoadedPart {
 
     /// The key at a position below `len`; empty without key columns.
     #[inline]
-    pub fn key(&self, position: u32) -> &[u8] {
+    pub fn key(&self, position: u32) -> KeyAt<'_> {
         match &self.keys {
-            Some(keys) => keys.get(position as usize),
-            None => &[],
+            LoadedKeys::None => KeyAt::Encoded(&[]),
+            LoadedKeys::Numbers(numbers) => KeyAt::Number(KeyCodec::key_of_bigint(numbers[position as usize])),
+            LoadedKeys::Encoded(keys) => KeyAt::Encoded(keys.get(position as usize)),
         }
     }
 
     /// The first position at or after `from` whose key is at or above `key`.
     pub fn seek(&self, from: u32, key: &[u8]) -> u32 {
-        let (mut low, mut high) = (from, self.len);
+        if let (LoadedKeys::Numbers(numbers), Some(bound)) = (&self.keys, KeyCodec::bigint_of_key(key)) {
+            return self.seek_by(from, |position| numbers[position as usize] < bound);
+        }
         // Most comparisons end in the first bytes.
         let first = prefix(key);
-        let is_below = |position: u32| {
+        self.seek_by(from, |position| {
             let other = self.key(position);
-            match prefix(other).cmp(&first) {
-                Ordering::Equal => other < key,
+            match prefix(&other).cmp(&first) {
+                Ordering::Equal => *other < *key,
                 order => order.is_lt(),
             }
-        };
+        })
+    }
+
+    /// The first position at or after `from` whose key is not below, which those behind it are not either.
+    #[inline]
+    fn seek_by(&self, from: u32, is_below: impl Fn(u32) -> bool) -> u32 {
+        let (mut low, mut high) = (from, self.len);
         // Most seeks are short: doubling steps first.
         let mut step = 1;
         while low < high {
@@ -355,11 +450,25 @@ impl LoadedPart {
     /// The first position at or after `from` whose key is above `key`.
     pub fn seek_behind(&self, from: u32, key: &[u8]) -> u32 {
         let mut position = self.seek(from, key);
-        while position < self.len && self.key(position) == key {
+        while position < self.len && *self.key(position) == *key {
             position += 1;
         }
         position
     }
+}
+
+/// The first place below `len` that is not below, as those behind it are not either; `len` if all are.
+fn partition_point(len: u32, is_below: impl Fn(u32) -> Result<bool>) -> Result<u32> {
+    let (mut low, mut high) = (0, len);
+    while low < high {
+        let middle = low.midpoint(high);
+        if is_below(middle)? {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    Ok(low)
 }
 
 /// The first eight bytes of a key as a number that orders as they do.

@@ -69,7 +69,7 @@ fn first_looked_up(
     let mut stream = entries_of(keys)?;
     while let Some((key, entry)) = stream.peek() {
         if let Some((_, row)) = row_of(sorted, keys, entry)?
-            && hashed.find_indexed(schema, index, HashedKey::of(key), |_, other| accept(row, other))?.is_some()
+            && hashed.find_indexed(schema, index, HashedKey::of(&key), |_, other| accept(row, other))?.is_some()
         {
             return Ok(Some(key.to_vec()));
         }
@@ -117,7 +117,7 @@ fn first_by_filters(
             from = bounds.map_or(from, |theirs| rows.seek(from, &theirs.min));
             let end = bounds.map_or(rows.len, |theirs| rows.seek_behind(from, &theirs.max));
             hashes.clear();
-            hashes.extend((from..end).map(|position| hash_key(rows.key(position))));
+            hashes.extend((from..end).map(|position| hash_key(&rows.key(position))));
             let mut maybe = bitmap::full(hashes.len());
             if let Some(filter) = other.segment.key_filter()? {
                 filter.may_contain_many(&hashes, &mut maybe);
@@ -126,7 +126,7 @@ fn first_by_filters(
             bitmap::indices(&maybe, &mut left);
             for position in left.iter().map(|number| from + number) {
                 let (key, row) = (rows.key(position), part.row_ref(rows.offset(position)));
-                for offset in other.segment.find_key(schema, key)? {
+                for offset in other.segment.find_key(schema, &key)? {
                     if other.range.contains(&offset) && accept(row, RowRef::new(other.segment.id(), offset)) {
                         return Ok(Some(key.to_vec()));
                     }

@@ -100,6 +100,41 @@ proptest! {
     }
 
     #[test]
+    fn replacing_keeps_all_rows_and_their_order((schema, streams, whole) in case(), chunk in 1usize..30) {
+        let target = target();
+        let (mut parts, mut expected) = (Vec::new(), Vec::new());
+        for stream in &streams {
+            let (of_stream, live) = parts_of(&schema, &target, stream, whole);
+            parts.push(of_stream);
+            expected.extend(live);
+        }
+        let mut cursor = Cursor::replacing(KeyReader::of_sort_key(&schema), parts).unwrap();
+        let (mut found, mut picks) = (Vec::new(), Picks::default());
+        loop {
+            picks.clear();
+            let stop = cursor.next(chunk, &mut picks).unwrap();
+            let rows = read(&schema, cursor.parts(), &picks);
+            let gather = Gather::new(cursor.parts(), &picks).unwrap();
+            prop_assert_eq!(gather.parts_of_rows().count(), picks.len());
+            let of_deltas = |part: u32| cursor.part(part).is_ok_and(|part| part.bounds().is_none());
+            prop_assert_eq!(gather.parts_of_rows().filter(|part| of_deltas(*part)).count(), gather.count(of_deltas));
+            found.extend(rows);
+            match stop {
+                Stop::Full => {}
+                Stop::End => break,
+                Stop::Whole(_) => cursor.open_whole().unwrap(),
+            }
+        }
+        let keys = |rows: &[Row]| rows.iter().map(|row| key(&schema, row)).collect::<Vec<_>>();
+        prop_assert!(keys(&found).is_sorted());
+        let any_order = |mut rows: Vec<Row>| {
+            rows.sort_by_cached_key(|row| format!("{row:?}"));
+            rows
+        };
+        prop_assert_eq!(any_order(found), any_order(expected));
+    }
+
+    #[test]
     fn duplicates_are_found_wherever_they_are((schema, streams, whole) in case()) {
         prop_assume!(!schema.sort_key.is_empty());
         let target = target();
@@ -226,6 +261,32 @@ fn whole_parts_stay_apart_from_all_others() {
     }
     assert_eq!(whole, HashSet::from([0, 2, 3, 4, 6, 7, 8, 9]));
     assert_eq!(picks.len(), 22);
+}
+
+#[test]
+fn updated_rows_come_where_they_stood() {
+    let (schema, target) = (number_table(), target());
+    let run = run(&schema, &target, &numbers(0, 100), 100).unwrap();
+    let updated = |i: i64| vec![Value::Int(i), Value::Int(1)];
+    let delta = delta(&schema, &target, &[5, 77, 50, 49].map(updated), CommitTs(1));
+    // Rows 5 and 50 were updated, 51 was deleted, 49 and 77 are there twice.
+    let dead = (1u64 << 5) | (1 << 50) | (1 << 51);
+    let part = &run.segments()[0];
+    let part = Part::segment(part.segment.clone(), part.range.clone()).without(Some(vec![dead, 0].into()));
+    let streams = vec![vec![part], vec![Part::delta(delta, 4)]];
+    let mut cursor = Cursor::replacing(KeyReader::of_sort_key(&schema), streams).unwrap();
+    let mut picks = Picks::default();
+    assert_eq!(cursor.next(200, &mut picks).unwrap(), Stop::End);
+    let stretches: Vec<_> = picks.stretches().iter().map(|s| (s.part, s.first, s.rows)).collect();
+    assert_eq!(stretches, [(0, 0, 50), (1, 3, 1), (0, 50, 1), (0, 52, 26), (1, 1, 1), (0, 78, 22)]);
+    let rows = read(&schema, cursor.parts(), &picks);
+    let keys: Vec<i64> = (0..50).chain([49, 50]).chain(52..78).chain([77]).chain(78..100).collect();
+    assert_eq!(
+        rows.iter().map(|row| row[0].clone()).collect::<Vec<_>>(),
+        keys.into_iter().map(Value::Int).collect::<Vec<_>>()
+    );
+    let written: Vec<_> = rows.iter().filter(|row| row[1] == Value::Int(1)).map(|row| row[0].clone()).collect();
+    assert_eq!(written, [5, 49, 50, 77].map(Value::Int));
 }
 
 /// Tables with a key that is their order, of one column or two.

@@ -36,11 +36,10 @@ use crate::order::{Cursor, Gather, KeyReader, Part, PartRows, Picks, Stop};
 use crate::predicate::{Predicate, Prune};
 use crate::row::Value;
 use crate::schema::Column;
-use crate::segment::Segment;
+use crate::segment::{Segment, is_dense};
 use crate::version::{TableView, Work};
 
 use super::range_of_order::Between;
-use super::vector;
 use super::worker::EmittedRows;
 use super::{ScanCounts, ScanRequest, key_prefix, resolve};
 
@@ -147,7 +146,8 @@ impl TableView {
             row_refs: request.row_refs,
             batch_rows: request.rows_of_batch(),
             left: request.limit.unwrap_or(usize::MAX),
-            cursor: Cursor::new(reader, streams)?,
+            // A reference to a row names where it is.
+            cursor: if request.row_refs { Cursor::new(reader, streams)? } else { Cursor::replacing(reader, streams)? },
             picks: Picks::default(),
             whole: None,
             counts,
@@ -331,7 +331,7 @@ impl OrderedScan {
             return Ok(None);
         }
         let is_all = offsets.len() == rows.len();
-        let is_dense = vector::is_dense(offsets.len(), rows.len());
+        let is_dense = is_dense(offsets.len(), rows.len());
         let kept = BooleanArray::new(BooleanBuffer::new(Buffer::from_vec(selection), 0, rows.len()), None);
         let read = |column: &Column| -> Result<ArrayRef> {
             if is_all {
@@ -362,14 +362,15 @@ impl OrderedScan {
         let batch = self.batch(picks.len(), |column| gather.column(parts, column), refs)?;
         let is_of_delta =
             |part: u32| !matches!(parts.get(part as usize).map(|part| &part.rows), Some(PartRows::Segment(..)));
-        let from_delta = match &batch {
-            Some((batch, Some(passed))) => {
-                let passed = picks.iter().zip(passed.iter()).filter(|(_, passed)| *passed);
-                passed.take(batch.num_rows()).filter(|(pick, _)| is_of_delta(pick.part)).count()
+        let Some((batch, passed)) = batch else { return Ok(None) };
+        let from_delta = match passed {
+            Some(passed) => {
+                let passed = gather.parts_of_rows().zip(&passed).filter(|(_, passed)| *passed);
+                passed.take(batch.num_rows()).filter(|(part, _)| is_of_delta(*part)).count()
             }
-            _ => gather.count(is_of_delta),
+            None => gather.count(is_of_delta),
         };
-        Ok(batch.map(|(batch, _)| self.emit(batch, from_delta)))
+        Ok(Some(self.emit(batch, from_delta)))
     }
 
     /// A batch of `count` rows, and which of them it has (all, without a bitmap); `None` if that is none.

@@ -7,29 +7,17 @@
 //!
 //! Invariant: all columns that are held have the rows that are left, in their order.
 
-use std::cell::OnceCell;
 use std::ops::Range;
-use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::{
-    ArrowPrimitiveType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int32Type, Int64Type,
-    Time64MicrosecondType, TimestampMicrosecondType,
-};
-use arrow_array::{Array, ArrayRef, BooleanArray, PrimitiveArray};
-use arrow_buffer::{BooleanBuffer, Buffer};
-use arrow_schema::{DataType, TimeUnit};
-use arrow_select::filter::{FilterBuilder, FilterPredicate};
-use mainstem_kernels::cast::Pod;
-use mainstem_kernels::{bitmap, gather};
+use arrow_array::ArrayRef;
+use arrow_buffer::BooleanBuffer;
+use mainstem_kernels::bitmap;
 
 use super::piece::Piece;
 use crate::error::Result;
 use crate::ids::ColumnId;
 use crate::schema::Column;
-
-/// Tenths of the rows of a range that are selected, from which on the range is read as a whole.
-const DENSE_TENTHS: usize = 4;
+use crate::segment::{Kept, is_dense};
 
 /// See the module.
 pub(super) struct Vector<'p> {
@@ -64,7 +52,7 @@ impl<'p> Vector<'p> {
 
     /// Those of `range` whose bits are set in `words`, `count` of them.
     pub(super) fn dense(piece: &'p Piece, range: Range<u32>, words: Vec<u64>, count: usize) -> Self {
-        let kept = Kept { words, rows: range.len(), count, others: OnceCell::new() };
+        let kept = Kept::counted(words, range.len(), count);
         Self { piece, rows: Rows::Dense(range, kept), held: Vec::new() }
     }
 
@@ -77,7 +65,7 @@ impl<'p> Vector<'p> {
     pub(super) fn len(&self) -> usize {
         match &self.rows {
             Rows::Whole(range) => range.len(),
-            Rows::Dense(_, kept) => kept.count,
+            Rows::Dense(_, kept) => kept.count(),
             Rows::Sparse(offsets) => offsets.len(),
         }
     }
@@ -90,7 +78,7 @@ impl<'p> Vector<'p> {
         let values = match &self.rows {
             Rows::Whole(range) => self.piece.read(column, range.clone())?,
             Rows::Dense(range, kept) => {
-                match self.piece.read_selected(column, range.clone(), &kept.words, kept.count)? {
+                match self.piece.read_selected(column, range.clone(), kept.words(), kept.count())? {
                     Some(values) => values,
                     None => kept.filter(&self.piece.read(column, range.clone())?)?,
                 }
@@ -173,11 +161,6 @@ impl<'p> Vector<'p> {
     }
 }
 
-/// Whether `count` of `rows` rows are so many that all are read.
-pub(super) fn is_dense(count: usize, rows: usize) -> bool {
-    10 * count >= DENSE_TENTHS * rows
-}
-
 /// The range that `offsets`, ascending, lie in, and which of its rows they are, where they are so many of them that
 /// reading all and leaving some out costs less than going from one to the next.
 fn dense(offsets: &[u32]) -> Option<(Range<u32>, Kept)> {
@@ -187,65 +170,6 @@ fn dense(offsets: &[u32]) -> Option<(Range<u32>, Kept)> {
     }
     let mut words = vec![0; bitmap::words(range.len())];
     offsets.iter().for_each(|offset| bitmap::set(&mut words, (offset - range.start) as usize));
-    let kept = Kept { words, rows: range.len(), count: offsets.len(), others: OnceCell::new() };
+    let kept = Kept::counted(words, range.len(), offsets.len());
     Some((range, kept))
-}
-
-/// Rows of a range that are kept.
-struct Kept {
-    words: Vec<u64>,
-    rows: usize,
-    count: usize,
-    /// For columns that are no numbers: where runs of rows begin and end, found once for all of them.
-    others: OnceCell<FilterPredicate>,
-}
-
-impl Kept {
-    /// Those of `rows` rows whose bits are set in `words`.
-    fn new(words: Vec<u64>, rows: usize) -> Self {
-        Self { rows, count: bitmap::count_ones(&words), words, others: OnceCell::new() }
-    }
-
-    /// Where they are, of a range that is theirs.
-    fn offsets(&self, range: &Range<u32>) -> Vec<u32> {
-        let mut offsets = Vec::with_capacity(self.count);
-        bitmap::indices(&self.words, &mut offsets);
-        offsets.iter_mut().for_each(|offset| *offset += range.start);
-        offsets
-    }
-
-    /// The rows of `array` that are kept.
-    fn filter(&self, array: &ArrayRef) -> Result<ArrayRef> {
-        if array.null_count() > 0 {
-            return self.other(array);
-        }
-        match array.data_type() {
-            DataType::Int32 => Ok(self.numbers::<Int32Type>(array)),
-            DataType::Int64 => Ok(self.numbers::<Int64Type>(array)),
-            DataType::Float32 => Ok(self.numbers::<Float32Type>(array)),
-            DataType::Float64 => Ok(self.numbers::<Float64Type>(array)),
-            DataType::Decimal128(..) => Ok(self.numbers::<Decimal128Type>(array)),
-            DataType::Date32 => Ok(self.numbers::<Date32Type>(array)),
-            DataType::Timestamp(TimeUnit::Microsecond, _) => Ok(self.numbers::<TimestampMicrosecondType>(array)),
-            DataType::Time64(TimeUnit::Microsecond) => Ok(self.numbers::<Time64MicrosecondType>(array)),
-            _ => self.other(array),
-        }
-    }
-
-    fn numbers<T: ArrowPrimitiveType>(&self, array: &ArrayRef) -> ArrayRef
-    where
-        T::Native: Pod,
-    {
-        let mut kept = Vec::new();
-        gather::filter_numbers(array.as_primitive::<T>().values(), &self.words, &mut kept);
-        Arc::new(PrimitiveArray::<T>::new(kept.into(), None).with_data_type(array.data_type().clone()))
-    }
-
-    fn other(&self, array: &ArrayRef) -> Result<ArrayRef> {
-        let runs = self.others.get_or_init(|| {
-            let selected = BooleanBuffer::new(Buffer::from_vec(self.words.clone()), 0, self.rows);
-            FilterBuilder::new(&BooleanArray::new(selected, None)).optimize().build()
-        });
-        Ok(runs.filter(array.as_ref())?)
-    }
 }

@@ -10,7 +10,8 @@ use crate::ids::ColumnId;
 use crate::scan::Scan;
 use crate::scan::piece::{Piece, Selected};
 use crate::scan::row_filter::arrange;
-use crate::scan::vector::{Vector, is_dense};
+use crate::scan::vector::Vector;
+use crate::segment::is_dense;
 use crate::version::Work;
 
 /// Iterator over batches; `None` when the queue is empty or the limit is reached. A batch is empty where row filters

@@ -76,6 +76,26 @@ impl KeyCodec {
         Self { parts, fixed_width }
     }
 
+    /// Whether keys are of one BIGINT column without NULLs: see [`KeyCodec::key_of_bigint`].
+    #[must_use]
+    pub fn is_plain_bigint(&self) -> bool {
+        matches!(self.parts.as_slice(), [part] if part.is_plain_bigint)
+    }
+
+    /// The key of a value of such a column.
+    #[inline]
+    #[must_use]
+    pub fn key_of_bigint(value: i64) -> [u8; 8] {
+        flip_i64(value)
+    }
+
+    /// The value that such a key is of; `None` where it has another length.
+    #[inline]
+    #[must_use]
+    pub fn bigint_of_key(key: &[u8]) -> Option<i64> {
+        Some(i64::from_be_bytes(key.try_into().ok()?) ^ i64::MIN)
+    }
+
     /// Number of key columns.
     #[must_use]
     pub fn columns(&self) -> usize {

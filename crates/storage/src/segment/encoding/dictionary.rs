@@ -16,7 +16,7 @@ use mainstem_kernels::{bitmap, bitpack, gather};
 
 use super::super::sketch::DistinctSketch;
 use super::condition::{Condition, on_dictionary, select_codes};
-use super::frame::codes_upto;
+use super::frame::{PLACES_BEHIND, codes_upto};
 use super::native::Native;
 use super::plain::{self, Plain, TextForm, partition};
 use super::sections::{Damage, Sections, begin_section, padded};
@@ -24,6 +24,9 @@ use crate::error::Result;
 use crate::predicate::Predicate;
 use crate::row::Value;
 use crate::schema::DataType;
+
+/// Codes that are packed or unpacked at once: a multiple of 64, so that each part fills whole words.
+const CODES: usize = 1024;
 
 /// Codes into ascending distinct values.
 #[derive(Debug)]
@@ -271,8 +274,6 @@ fn is_same_text(a: &[u8], b: &[u8]) -> bool {
 
 /// Appends the section of codes and returns their width.
 pub(crate) fn encode_codes(codes: &[u32], distinct: usize, body: &mut Vec<u8>) -> u8 {
-    /// Codes at a time: a multiple of 64, so that each part fills whole words.
-    const CODES: usize = 1024;
     let width = code_width(distinct);
     begin_section(body);
     body.reserve(bitpack::packed_bytes(codes.len(), width));
@@ -341,10 +342,26 @@ impl Dictionary {
         self.values.take(data_type, codes, nulls)
     }
 
+    /// Those of `rows` that `selection` has, `count` of them, without NULLs, as an Arrow array. Codes are left out
+    /// before values are looked up.
+    pub fn read_selected(
+        &self,
+        data_type: DataType,
+        rows: Range<usize>,
+        selection: &[u64],
+        count: usize,
+    ) -> Result<ArrayRef> {
+        let (mut codes, mut kept) = ([0_u32; CODES], Vec::with_capacity(count + PLACES_BEHIND));
+        for (start, selected) in rows.clone().step_by(CODES).zip(selection.chunks(CODES / 64)) {
+            let codes = codes.get_mut(..CODES.min(rows.end - start)).unwrap_or_default();
+            bitpack::unpack_u32(&self.packed, self.width, start, codes);
+            gather::filter_numbers(codes, selected, &mut kept);
+        }
+        self.values.take(data_type, kept, None)
+    }
+
     /// The sum of the values of those of `rows` that `selection` has; `None` if they are no integers.
     pub fn sum(&self, rows: Range<usize>, selection: &[u64]) -> Option<i128> {
-        /// Codes that are unpacked at once: a multiple of 64.
-        const CODES: usize = 1024;
         let (mut codes, mut all) = ([0_u32; CODES], 0_i128);
         for (start, selected) in rows.clone().step_by(CODES).zip(selection.chunks(CODES / 64)) {
             if bitmap::is_empty(selected) {

@@ -291,7 +291,8 @@ impl EncodedValues {
         match self {
             Self::Frame(frame) => frame.read_selected(data_type, rows, selection, count),
             Self::VectorFrames(frames) => frames.read_selected(data_type, rows, selection, count).map(Some),
-            Self::Constant(_) | Self::Dictionary(_) | Self::Plain(_) => Ok(None),
+            Self::Dictionary(dictionary) => dictionary.read_selected(data_type, rows, selection, count).map(Some),
+            Self::Constant(_) | Self::Plain(_) => Ok(None),
         }
     }
 

@@ -214,7 +214,7 @@ impl Frame {
 }
 
 /// Values behind the last one that filtering may want room for.
-const PLACES_BEHIND: usize = 16;
+pub(super) const PLACES_BEHIND: usize = 16;
 
 /// Values that are unpacked at a time before they go on, in a place of the caller's: a multiple of 64, that the first
 /// cache has room for.
