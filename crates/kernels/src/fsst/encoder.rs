@@ -5,10 +5,16 @@
 //! another, and how many each has.
 //!
 //! Where the next symbol begins is known when this one is found: a chain of look-ups, each of which waits for the one
-//! before. So four texts are encoded in turn. The last bytes of a text are looked at as a word with zeros behind them,
-//! of which no symbol may take any.
+//! before. So four texts are encoded in turn, and nothing branches where one of them ends: how long a text is no
+//! processor foresees. A word of eight bytes is read that ends where the text does, or before; what stands before the
+//! place is shifted out, and zeros come behind the end. Only a symbol that ends in a zero could reach into them: where a
+//! table has some, what is left of the text is asked, too.
 
-use super::{ESCAPE, SYMBOL_BYTES_MAX, Symbols};
+use std::hint::select_unpredictable;
+use std::ops::Range;
+use std::{mem, ptr};
+
+use super::{ESCAPE, Symbols};
 
 /// Texts that are encoded in turn.
 const LANES: usize = 4;
@@ -16,23 +22,38 @@ const LANES: usize = 4;
 const LANE_TEXTS: usize = 64;
 /// Places for symbols of three bytes or more.
 const PLACES: usize = 1 << 11;
-/// No symbol: no word is one with all bits left out.
-const NONE: Long = Long { word: 1, mask: 0, code: 0, length: 0 };
+/// Bytes of a word.
+const WORD: usize = size_of::<u64>();
+/// No symbol: shifted so far no word is a one.
+const NONE: Long = Long { shifted: 1, shift: 63, short: Short::new(0, 0) };
 
 /// A symbol of three bytes or more.
 #[derive(Clone, Copy)]
 struct Long {
-    word: u64,
-    mask: u64,
-    code: u8,
-    length: u8,
+    /// Its bytes, highest in the word, and how far a word that begins with them is shifted to have no others.
+    shifted: u64,
+    shift: u8,
+    short: Short,
 }
 
-/// The code of one or two bytes.
+/// A code, and above it how many bytes it stands for: one number, so that one of two is chosen without a branch.
 #[derive(Clone, Copy)]
-struct Short {
-    code: u8,
-    length: u8,
+struct Short(u16);
+
+impl Short {
+    const fn new(code: u8, length: u8) -> Self {
+        Self(code as u16 | (length as u16) << 8)
+    }
+
+    #[inline(always)]
+    fn code(self) -> u8 {
+        self.0 as u8
+    }
+
+    #[inline(always)]
+    fn length(self) -> usize {
+        usize::from(self.0 >> 8)
+    }
 }
 
 /// See the module.
@@ -43,6 +64,8 @@ pub struct Encoder {
     pairs: Box<[Short; 1 << 16]>,
     /// By the first byte.
     singles: [Short; 256],
+    /// Whether a symbol of several bytes ends in a zero.
+    has_zeros: bool,
 }
 
 impl std::fmt::Debug for Encoder {
@@ -59,33 +82,29 @@ fn place_of(word: u64) -> usize {
     (hash ^ (hash >> 15)) as usize % PLACES
 }
 
-/// The lowest `length` bytes of a word.
-#[inline(always)]
-fn mask_of(length: u8) -> u64 {
-    u64::MAX >> (64 - 8 * u32::from(length))
-}
-
 impl Encoder {
     /// An encoder by `symbols`. Where two symbols have one place the longer one has it.
     #[must_use]
     pub fn new(symbols: &Symbols) -> Self {
-        let mut singles = [Short { code: ESCAPE, length: 1 }; 256];
-        let mut pairs = vec![Short { code: ESCAPE, length: 1 }; 1 << 16].into_boxed_slice();
+        let mut singles = [Short::new(ESCAPE, 1); 256];
+        let mut pairs = vec![Short::new(ESCAPE, 1); 1 << 16].into_boxed_slice();
         let mut long = vec![NONE; PLACES].into_boxed_slice();
         let known = || (0..ESCAPE).zip(symbols.words.iter().zip(&symbols.lengths));
+        let ends_in_zero = |word: u64, length: u8| length > 1 && word >> (8 * (length - 1)) == 0;
+        let has_zeros = known().any(|(_, (word, length))| ends_in_zero(*word, *length));
         for (code, (word, _)) in known().filter(|(_, (_, length))| **length == 1) {
-            singles[*word as usize] = Short { code, length: 1 };
+            singles[*word as usize] = Short::new(code, 1);
         }
         for (pair, short) in pairs.iter_mut().enumerate() {
             *short = singles[pair % 256];
         }
         for (code, (word, length)) in known() {
             match length {
-                2 => pairs[*word as usize] = Short { code, length: 2 },
+                2 => pairs[*word as usize] = Short::new(code, 2),
                 3..=8 => {
-                    let place = &mut long[place_of(*word)];
-                    if place.length < *length {
-                        *place = Long { word: *word, mask: mask_of(*length), code, length: *length };
+                    let (place, shift) = (&mut long[place_of(*word)], 64 - 8 * length);
+                    if place.short.length() < usize::from(*length) {
+                        *place = Long { shifted: word << shift, shift, short: Short::new(code, *length) };
                     }
                 }
                 _ => {}
@@ -95,47 +114,41 @@ impl Encoder {
         let (Ok(long), Ok(pairs)) = (long.try_into(), pairs.try_into()) else {
             unreachable!("tables of fixed lengths")
         };
-        Self { long, pairs, singles }
+        Self { long, pairs, singles, has_zeros }
     }
 
-    /// The code, and how many bytes it stands for, of the first of `rest` bytes, 1 or more, that are the lowest of
-    /// `word`, zeros above them. [`ESCAPE`] wants the byte behind it.
+    /// The code of the first bytes of `word`: of `rest` bytes, 1 or more, with zeros behind them. [`ESCAPE`] wants the
+    /// byte behind it.
     #[inline(always)]
-    fn step(&self, word: u64, rest: usize) -> (u8, usize) {
-        let long = &self.long[place_of(word)];
-        let is_long = (word & long.mask == long.word) & (usize::from(long.length) <= rest);
-        let mut short = self.pairs[word as u16 as usize];
-        if usize::from(short.length) > rest {
-            short = self.singles[word as u8 as usize];
+    fn find<const ZEROS: bool>(&self, word: u64, rest: usize) -> Short {
+        let (long, mut short) = (self.long[place_of(word)], self.pairs[word as u16 as usize]);
+        let mut is_long = word << long.shift == long.shifted;
+        if ZEROS {
+            is_long &= long.short.length() <= rest;
+            if short.length() > rest {
+                short = self.singles[word as u8 as usize];
+            }
         }
-        let (code, length) = if is_long { (long.code, long.length) } else { (short.code, short.length) };
-        (code, usize::from(length))
+        Short(select_unpredictable(is_long, long.short.0, short.0))
     }
 
     /// Appends the codes of `texts` to `codes`, and how many each has to `lengths`.
     pub fn encode_all(&self, texts: &[&[u8]], codes: &mut Vec<u8>, lengths: &mut Vec<u64>) {
         let mut aside: [Vec<u8>; LANES] = Default::default();
+        let mut lanes: [Lane; LANES] = Default::default();
         for texts in texts.chunks(LANES * LANE_TEXTS) {
             let of_lane = texts.len().div_ceil(LANES).max(1);
-            let mut lanes = texts.chunks(of_lane);
-            let first = lengths.len();
-            lengths.resize(first + texts.len(), 0);
-            let mut rest = lengths[first..].chunks_mut(of_lane);
-            let mut lane = |out: &mut Vec<u8>| {
-                let texts = lanes.next().unwrap_or_default();
-                out.clear();
-                out.reserve(2 * texts.iter().map(|text| text.len()).sum::<usize>());
-                Lane::new(texts, rest.next().unwrap_or_default(), out)
-            };
-            let [a, b, c, d] = &mut aside;
-            let mut lanes = [lane(a), lane(b), lane(c), lane(d)];
-            // SAFETY: each lane has room for two bytes for each byte of its texts.
-            unsafe { self.run(&mut lanes) };
-            let written = lanes.map(|lane| lane.written);
-            for (out, written) in aside.iter_mut().zip(written) {
+            let mut parts = texts.chunks(of_lane);
+            for (lane, out) in lanes.iter_mut().zip(&mut aside) {
+                lane.take(parts.next().unwrap_or_default(), out);
+            }
+            // SAFETY: each lane has taken its texts, and room for two bytes for each byte of them.
+            unsafe { if self.has_zeros { self.run::<true>(&mut lanes) } else { self.run::<false>(&mut lanes) } }
+            for ((lane, out), texts) in lanes.iter().zip(&mut aside).zip(texts.chunks(of_lane)) {
                 // SAFETY: the lane wrote as many bytes, within the room that it had.
-                unsafe { out.set_len(written) };
+                unsafe { out.set_len(lane.written()) };
                 codes.extend_from_slice(out);
+                lane.lengths_of(texts, lengths);
             }
         }
     }
@@ -143,89 +156,169 @@ impl Encoder {
     /// Encodes all texts of `lanes`.
     ///
     /// # Safety
-    /// Each has room for two bytes for each byte of its texts.
-    unsafe fn run(&self, lanes: &mut [Lane<'_>; LANES]) {
-        while lanes.iter_mut().all(Lane::has_bytes) {
-            for lane in lanes.iter_mut() {
-                // SAFETY: it has bytes, and room as the caller says.
-                unsafe { lane.step(self) };
+    /// Each has room for two bytes for each byte of its texts, which are where they were when it took them.
+    unsafe fn run<const ZEROS: bool>(&self, lanes: &mut [Lane; LANES]) {
+        #[cfg(target_arch = "x86_64")]
+        {
+            /// The same with shifts that take one step.
+            ///
+            /// # Safety
+            /// As [`Encoder::run`]; the processor has BMI2.
+            #[target_feature(enable = "bmi1,bmi2")]
+            unsafe fn fast<const ZEROS: bool>(encoder: &Encoder, lanes: &mut [Lane; LANES]) {
+                // SAFETY: the caller's.
+                unsafe { encoder.run_on_any::<ZEROS>(lanes) };
+            }
+            if crate::dispatch::avx2() {
+                // SAFETY: the caller's; processors with AVX2 that are asked for have BMI2.
+                return unsafe { fast::<ZEROS>(self, lanes) };
             }
         }
-        for lane in lanes {
-            while lane.has_bytes() {
+        // SAFETY: the caller's.
+        unsafe { self.run_on_any::<ZEROS>(lanes) };
+    }
+
+    /// See [`Encoder::run`].
+    #[inline(always)]
+    unsafe fn run_on_any<const ZEROS: bool>(&self, lanes: &mut [Lane; LANES]) {
+        // By value, so that what is written among codes is known to leave them as they are.
+        let mut all = lanes.each_mut().map(Lane::begin);
+        while all.iter().all(Place::has_bytes) {
+            for place in &mut all {
+                // SAFETY: it has bytes, and room as the caller says.
+                unsafe { place.step::<ZEROS>(self) };
+            }
+        }
+        for mut place in all {
+            while place.has_bytes() {
                 // SAFETY: as above.
-                unsafe { lane.step(self) };
+                unsafe { place.step::<ZEROS>(self) };
             }
         }
     }
 }
 
 /// Texts that are encoded one after the other.
-struct Lane<'a> {
-    texts: std::slice::Iter<'a, &'a [u8]>,
-    lengths: std::slice::IterMut<'a, u64>,
-    /// What is left of the text.
-    rest: &'a [u8],
-    /// The last bytes of the text, at most 8, as a number; and how many they are.
-    tail: u64,
-    tail_bytes: usize,
+struct Lane {
+    /// Those that have bytes, and the last one once more.
+    texts: [Text; LANE_TEXTS + 1],
+    /// Texts of less than a word, each behind a word of zeros: the word that ends where one does can be read.
+    short: [[u8; 2 * WORD]; LANE_TEXTS],
+    /// How many texts have bytes.
+    count: usize,
     out: *mut u8,
-    written: usize,
-    /// Bytes that were written before the text.
-    before: usize,
-    /// Whether there is a text whose length is not told.
-    is_within: bool,
 }
 
-impl<'a> Lane<'a> {
-    fn new(texts: &'a [&'a [u8]], lengths: &'a mut [u64], out: &mut Vec<u8>) -> Self {
-        let (texts, lengths, out) = (texts.iter(), lengths.iter_mut(), out.as_mut_ptr());
-        Self { texts, lengths, rest: &[], tail: 0, tail_bytes: 0, out, written: 0, before: 0, is_within: false }
-    }
+/// Where a text begins and ends, and once it is encoded where its codes end.
+#[derive(Clone, Copy)]
+struct Text {
+    start: *const u8,
+    end: *const u8,
+    codes: *mut u8,
+}
 
-    /// Whether there are bytes left: of this text, or of the next one that has some.
-    #[inline(always)]
-    fn has_bytes(&mut self) -> bool {
-        !self.rest.is_empty() || self.next_text()
+impl Default for Lane {
+    fn default() -> Self {
+        const NOWHERE: Text = Text { start: ptr::null(), end: ptr::null(), codes: ptr::null_mut() };
+        Self { texts: [NOWHERE; LANE_TEXTS + 1], short: [[0; 2 * WORD]; LANE_TEXTS], count: 0, out: ptr::null_mut() }
     }
+}
 
-    /// Ends the text, and begins the next one that is not empty, if there is one.
-    fn next_text(&mut self) -> bool {
-        loop {
-            if std::mem::take(&mut self.is_within)
-                && let Some(length) = self.lengths.next()
-            {
-                *length = (self.written - self.before) as u64;
-            }
-            let Some(text) = self.texts.next() else { return false };
-            (self.rest, self.before, self.is_within) = (text, self.written, true);
-            if text.is_empty() {
-                continue;
-            }
-            self.tail_bytes = text.len().min(SYMBOL_BYTES_MAX);
-            self.tail = match text.last_chunk() {
-                Some(last) => u64::from_le_bytes(*last),
-                None => text.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
+impl Lane {
+    /// Takes `texts`, at most [`LANE_TEXTS`], whose codes will stand in `out`, which is empty then and has room for them.
+    fn take(&mut self, texts: &[&[u8]], out: &mut Vec<u8>) {
+        let mut bytes = 0;
+        self.count = 0;
+        for text in texts.iter().filter(|text| !text.is_empty()) {
+            bytes += text.len();
+            let Range { start, end } = if text.len() < WORD {
+                let place = &mut self.short[self.count][WORD..WORD + text.len()];
+                place.copy_from_slice(text);
+                place.as_ptr_range()
+            } else {
+                text.as_ptr_range()
             };
-            return true;
+            self.texts[self.count] = Text { start, end, codes: ptr::null_mut() };
+            self.count += 1;
         }
+        // What is behind the last text is begun, and not read.
+        self.texts[self.count] = self.texts[self.count.saturating_sub(1)];
+        out.clear();
+        out.reserve(2 * bytes);
+        self.out = out.as_mut_ptr();
     }
 
-    /// Encodes the next symbol of the text.
+    /// The first text.
+    #[inline(always)]
+    fn begin(&mut self) -> Place {
+        let Text { start, end, .. } = self.texts[0];
+        let text = self.texts.as_mut_ptr();
+        // SAFETY: `count` texts are there.
+        Place { start, end, text, last: unsafe { text.add(self.count) }, out: self.out }
+    }
+
+    /// How many codes there are, once all texts were encoded.
+    fn written(&self) -> usize {
+        let end = self.count.checked_sub(1).map_or(self.out, |last| self.texts[last].codes);
+        end.addr() - self.out.addr()
+    }
+
+    /// Appends the number of codes of each of `texts`, which were encoded.
+    fn lengths_of(&self, texts: &[&[u8]], lengths: &mut Vec<u64>) {
+        let (mut encoded, mut before) = (self.texts.iter(), self.out.addr());
+        lengths.extend(texts.iter().map(|text| {
+            let end = if text.is_empty() { before } else { encoded.next().map_or(before, |text| text.codes.addr()) };
+            (end - mem::replace(&mut before, end)) as u64
+        }));
+    }
+}
+
+/// Where a lane stands.
+struct Place {
+    /// What is left of the text at hand.
+    start: *const u8,
+    end: *const u8,
+    /// Which one that is, and the place behind the last one.
+    text: *mut Text,
+    last: *mut Text,
+    /// Where the next code goes.
+    out: *mut u8,
+}
+
+impl Place {
+    /// Whether there are bytes left.
+    #[inline(always)]
+    fn has_bytes(&self) -> bool {
+        self.text < self.last
+    }
+
+    /// Encodes the next symbol of the text, and begins the next text behind the last one.
     ///
     /// # Safety
     /// There are bytes left, and room for two more bytes.
     #[inline(always)]
-    unsafe fn step(&mut self, encoder: &Encoder) {
-        let word = match self.rest.first_chunk() {
-            Some(first) => u64::from_le_bytes(*first),
-            // At least one byte is left, so that the number is shifted by less than a word.
-            None => self.tail >> (8 * (self.tail_bytes - self.rest.len())),
+    unsafe fn step<const ZEROS: bool>(&mut self, encoder: &Encoder) {
+        let Self { start, end, .. } = *self;
+        // SAFETY: before the end of each text are as many bytes as a word has, those of `short` among them.
+        let (word, rest) = unsafe {
+            let last = end.sub(WORD);
+            let first = if start < last { start } else { last };
+            // At least one byte is left, so that the word is shifted by less than all of it.
+            let word = first.cast::<u64>().read_unaligned().to_le() >> (8 * start.offset_from_unsigned(first));
+            (word, end.offset_from_unsigned(start))
         };
-        let (code, length) = encoder.step(word, self.rest.len());
-        // SAFETY: the caller's; a byte that stands for itself is written in any case.
-        unsafe { self.out.add(self.written).cast::<[u8; 2]>().write([code, word as u8]) };
-        self.written += 1 + usize::from(code == ESCAPE);
-        self.rest = &self.rest[length..];
+        let found = encoder.find::<ZEROS>(word, rest);
+        // SAFETY: the caller's; a byte that stands for itself is written in any case. No symbol has zeros from behind the
+        // end, so that it ends in the text. Behind the last text is one more.
+        unsafe {
+            self.out.cast::<[u8; 2]>().write([found.code(), word as u8]);
+            self.out = self.out.add(1 + usize::from(found.code() == ESCAPE));
+            (*self.text).codes = self.out;
+            let start = start.add(found.length());
+            let (is_end, next) = (start == end, *self.text.add(1));
+            self.start = select_unpredictable(is_end, next.start, start);
+            self.end = select_unpredictable(is_end, next.end, end);
+            self.text = self.text.add(usize::from(is_end));
+        }
     }
 }

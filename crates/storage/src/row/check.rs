@@ -13,6 +13,7 @@ use arrow_array::{
 };
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{ArrowError, DataType as ArrowType, TimeUnit};
+use mainstem_kernels::extremes::extremes_i64;
 
 use crate::error::{Error, Result, sqlstate};
 use crate::schema::{Column, DataType, TableSchema};
@@ -78,7 +79,7 @@ pub fn check_load(schema: &TableSchema, columns: Vec<ArrayRef>) -> Result<Vec<Ar
 /// Whether all `values` have at most `precision` digits, those that stand where a value is NULL, too.
 fn are_within(values: &PrimitiveArray<Decimal64Type>, precision: u8) -> bool {
     let Ok(limit) = i64::try_from(decimal_limit(precision)) else { return true };
-    values.values().iter().fold(true, |all, value| all & (-limit < *value) & (*value < limit))
+    extremes_i64(values.values()).is_none_or(|(least, greatest)| -limit < least && greatest < limit)
 }
 
 /// Whether no text has more than `max_chars` bytes: characters are never more.

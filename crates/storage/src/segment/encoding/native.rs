@@ -10,10 +10,10 @@ use arrow_array::types::{
 };
 use arrow_array::{Array, ArrayRef, FixedSizeBinaryArray, PrimitiveArray};
 use arrow_buffer::{ArrowNativeType, NullBuffer, ScalarBuffer};
-use mainstem_kernels::bitpack;
 use mainstem_kernels::cast::Pod;
 use mainstem_kernels::compare::Plain as Comparable;
 use mainstem_kernels::hash::{hash_combine, hash_u64};
+use mainstem_kernels::{bitpack, extremes, sum};
 
 use crate::error::{Error, Result};
 use crate::row::{Value, uuid_array, uuid_at};
@@ -56,6 +56,19 @@ pub(crate) trait Native: Pod + Comparable + ArrowNativeType {
     /// Widened, if this is an integer.
     #[inline]
     fn integer(self) -> Option<i128> {
+        None
+    }
+    /// The least and the greatest of `values`; `None` without any.
+    fn extremes(values: &[Self]) -> Option<(Self, Self)> {
+        let first = *values.first()?;
+        Some(values.iter().fold((first, first), |(least, greatest), value| {
+            let least = if value.order(least).is_lt() { *value } else { least };
+            let greatest = if value.order(greatest).is_gt() { *value } else { greatest };
+            (least, greatest)
+        }))
+    }
+    /// The sum of `values`, if these are integers, unless it overflows.
+    fn sum(_values: &[Self]) -> Option<i128> {
         None
     }
     /// A hash that mixes well, of equal values the same.
@@ -125,7 +138,7 @@ pub(crate) fn wrong_type(data_type: DataType, native: &str) -> Error {
 }
 
 macro_rules! integer {
-    ($t:ty, $unpack:ident, $width:literal, $value:expr, $($pattern:pat => $arrow:ty),+) => {
+    ($t:ty, $unpack:ident, $width:literal, ($extremes:expr, $sum:expr), $value:expr, $($pattern:pat => $arrow:ty),+) => {
         impl Native for $t {
             const LEAST: Self = <$t>::MIN;
             const GREATEST: Self = <$t>::MAX;
@@ -148,6 +161,12 @@ macro_rules! integer {
             #[inline]
             fn integer(self) -> Option<i128> {
                 Some(i128::from(self))
+            }
+            fn extremes(values: &[Self]) -> Option<(Self, Self)> {
+                $extremes(values)
+            }
+            fn sum(values: &[Self]) -> Option<i128> {
+                $sum(values)
             }
             #[inline]
             fn hash(self) -> u64 {
@@ -199,12 +218,22 @@ macro_rules! integer {
     };
 }
 
-integer!(i16, unpack_for_i16, 16, |v| Value::Int(i64::from(v)), DataType::SmallInt => Int16Type);
-integer!(i32, unpack_for_i32, 32, |v| Value::Int(i64::from(v)),
-    DataType::Integer => Int32Type, DataType::Date => Date32Type);
-integer!(i64, unpack_for_i64, 64, Value::Int,
+integer!(i16, unpack_for_i16, 16, (extremes::extremes_i16, |values| Some(sum::sum_i16(values))),
+    |v| Value::Int(i64::from(v)), DataType::SmallInt => Int16Type);
+integer!(i32, unpack_for_i32, 32, (extremes::extremes_i32, |values| Some(sum::sum_i32(values))),
+    |v| Value::Int(i64::from(v)), DataType::Integer => Int32Type, DataType::Date => Date32Type);
+integer!(i64, unpack_for_i64, 64, (extremes::extremes_i64, |values| Some(sum::sum_i64(values))), Value::Int,
     DataType::BigInt => Int64Type, DataType::Time => Time64MicrosecondType, DataType::Timestamp | DataType::TimestampTz => TimestampMicrosecondType);
-integer!(i128, unpack_for_i128, 64, Value::Decimal, DataType::Decimal { .. } => Decimal128Type);
+integer!(i128, unpack_for_i128, 64, (extremes_of_wide, sum_of_wide), Value::Decimal, DataType::Decimal { .. } => Decimal128Type);
+
+fn extremes_of_wide(values: &[i128]) -> Option<(i128, i128)> {
+    let first = *values.first()?;
+    Some(values.iter().fold((first, first), |(least, greatest), value| (least.min(*value), greatest.max(*value))))
+}
+
+fn sum_of_wide(values: &[i128]) -> Option<i128> {
+    values.iter().try_fold(0_i128, |sum, value| sum.checked_add(*value))
+}
 
 /// UUIDs: 128 bits without a meaning as numbers, so no frame of reference.
 impl Native for u128 {

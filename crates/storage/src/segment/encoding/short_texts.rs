@@ -2,18 +2,59 @@
 //! asks no text how long it is.
 //!
 //! Comes in: the texts of a column, one behind the other, none NULL. Goes out: the distinct ones, ascending, and the
-//! position of each row's. A text is its first 16 bytes and its last 16, where it has more than 16, and its length:
-//! equal for equal texts alone.
+//! position of each row's.
+//!
+//! How long the longest one is tells what is compared: a byte, a word of eight bytes and the length, or the first 16 bytes
+//! and the last 16, where there are more than 16, and the length. Equal for equal texts alone.
 
-use mainstem_kernels::hash::hash_u64;
+use std::hash::Hash;
+
+use hashbrown::HashMap;
 
 use super::dictionary::{Distinct, code_bytes};
-use hashbrown::HashMap;
 
 /// Bytes of the longest text that is short.
 pub(super) const SHORT_BYTES: usize = 2 * WORD;
 /// Bytes of one of its two words.
 const WORD: usize = size_of::<u128>();
+
+/// A text as numbers, the same for equal texts alone.
+trait Key: Copy + Eq + Hash {
+    /// Of the text of `len` bytes that begins at `start` of `heap`.
+    fn of(heap: &[u8], start: usize, len: usize) -> Self;
+    /// What differs where texts do, mostly: 8 bits.
+    fn slot(self) -> u8;
+}
+
+/// The highest bits of a product depend on all of `word`.
+#[inline]
+fn slot_of(word: u64) -> u8 {
+    (word.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8
+}
+
+/// A text of at most eight bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Word {
+    word: u64,
+    len: usize,
+}
+
+impl Key for Word {
+    #[inline]
+    fn of(heap: &[u8], start: usize, len: usize) -> Self {
+        let word = match heap.get(start..).and_then(|rest| rest.first_chunk()) {
+            Some(word) => u64::from_le_bytes(*word),
+            None => Words::near_the_end(heap.get(start..start + len).unwrap_or_default()).first as u64,
+        };
+        // Bytes behind the text are cut off again.
+        Self { word: word & BEGINNINGS.get(len).map_or(u64::MAX, |mask| *mask as u64), len }
+    }
+
+    #[inline]
+    fn slot(self) -> u8 {
+        slot_of(self.word ^ (self.len as u64).rotate_left(56))
+    }
+}
 
 /// The bytes of a word that a text of each length below a word's has.
 const BEGINNINGS: [u128; WORD] = {
@@ -34,8 +75,7 @@ struct Words {
     len: usize,
 }
 
-impl Words {
-    /// The text of `len` bytes that begins at `start` of `heap`.
+impl Key for Words {
     #[inline]
     fn of(heap: &[u8], start: usize, len: usize) -> Self {
         // Bytes behind the text are cut off again: how long it is takes no branch.
@@ -46,6 +86,14 @@ impl Words {
         Self { first: first & mask, last: if len > WORD { last } else { 0 }, len }
     }
 
+    #[inline]
+    fn slot(self) -> u8 {
+        let fold = |word: u128| word as u64 ^ ((word >> 64) as u64).rotate_left(29);
+        slot_of(fold(self.first) ^ fold(self.last).rotate_left(17) ^ self.len as u64)
+    }
+}
+
+impl Words {
     /// As [`Words::of`], of a text behind which there are not as many bytes.
     #[cold]
     fn near_the_end(text: &[u8]) -> Self {
@@ -57,12 +105,6 @@ impl Words {
         let last = text.len().checked_sub(WORD).filter(|from| *from > 0).and_then(|from| text.get(from..));
         Self { first: word(text), last: last.map_or(0, word), len: text.len() }
     }
-
-    #[inline]
-    fn hash(self) -> u64 {
-        let fold = |word: u128| word as u64 ^ ((word >> 64) as u64).rotate_left(29);
-        hash_u64(fold(self.first) ^ fold(self.last).rotate_left(17) ^ self.len as u64)
-    }
 }
 
 #[inline]
@@ -70,36 +112,74 @@ fn word_at(heap: &[u8], at: usize) -> Option<u128> {
     heap.get(at..).and_then(|rest| rest.first_chunk()).map(|word| u128::from_le_bytes(*word))
 }
 
-/// The distinct ones of the texts of `heap` that `offsets` are the ends of, the first one's beginning before them, all
-/// short; `None` once a dictionary of them takes `budget` bytes.
-pub(super) fn distinct<'a>(heap: &'a [u8], offsets: &[i32], budget: usize) -> Option<Distinct<&'a [u8]>> {
+/// The distinct ones of the texts of `heap` that `offsets` are the ends of, the first one's beginning before them, of
+/// `length_max` bytes at most; `None` once a dictionary of them takes `budget` bytes.
+pub(super) fn distinct<'a>(
+    heap: &'a [u8],
+    offsets: &[i32],
+    length_max: usize,
+    budget: usize,
+) -> Option<Distinct<&'a [u8]>> {
+    let bytes = match offsets {
+        [first, .., last] => heap.get(*first as usize..*last as usize).unwrap_or_default(),
+        _ => &[],
+    };
+    let found = if length_max == 1 && bytes.len() + 1 == offsets.len() {
+        distinct_bytes(bytes, budget)
+    } else if length_max <= size_of::<u64>() {
+        distinct_by::<Word>(heap, offsets, budget)
+    } else {
+        distinct_by::<Words>(heap, offsets, budget)
+    };
+    found.map(|found| found.ascending(|a, b| a.cmp(b)))
+}
+
+/// As [`distinct`], in the order of appearance, of texts of one byte each.
+fn distinct_bytes(bytes: &[u8], budget: usize) -> Option<Distinct<&[u8]>> {
+    const NONE: u32 = u32::MAX;
+    let mut numbers = [NONE; 1 << u8::BITS];
+    let mut values: Vec<&[u8]> = Vec::new();
+    let mut codes = Vec::with_capacity(bytes.len());
+    for (row, byte) in bytes.iter().enumerate() {
+        let number = &mut numbers[usize::from(*byte)];
+        if *number == NONE {
+            *number = values.len() as u32;
+            values.push(bytes.get(row..=row).unwrap_or_default());
+        }
+        codes.push(*number);
+    }
+    (values.len() + code_bytes(bytes.len(), values.len()) < budget).then_some(Distinct { values, codes })
+}
+
+/// As [`distinct`], in the order of appearance.
+fn distinct_by<'a, K: Key>(heap: &'a [u8], offsets: &[i32], budget: usize) -> Option<Distinct<&'a [u8]>> {
     let rows = offsets.len().saturating_sub(1);
-    let mut numbers: HashMap<Words, u32> = HashMap::new();
+    let mut numbers: HashMap<K, u32> = HashMap::new();
     let mut recent = [u32::MAX; 1 << u8::BITS];
-    let (mut found, mut texts): (Vec<Words>, Vec<&[u8]>) = (Vec::new(), Vec::new());
+    let (mut found, mut texts): (Vec<K>, Vec<&[u8]>) = (Vec::new(), Vec::new());
     let (mut codes, mut bytes) = (Vec::with_capacity(rows), 0);
     for (start, end) in offsets.iter().zip(offsets.get(1..).unwrap_or_default()) {
         let (start, end) = (*start as usize, *end as usize);
-        let words = Words::of(heap, start, end - start);
-        let place = &mut recent[(words.hash() >> 56) as usize];
-        if found.get(*place as usize) == Some(&words) {
+        let key = K::of(heap, start, end - start);
+        let place = &mut recent[usize::from(key.slot())];
+        if found.get(*place as usize) == Some(&key) {
             codes.push(*place);
             continue;
         }
         let next = found.len();
-        let number = *numbers.entry(words).or_insert(next as u32);
+        let number = *numbers.entry(key).or_insert(next as u32);
         *place = number;
         if number as usize == next {
-            found.push(words);
+            found.push(key);
             texts.push(heap.get(start..end).unwrap_or_default());
-            bytes += words.len;
+            bytes += end - start;
             if bytes + code_bytes(rows, found.len()) >= budget {
                 return None;
             }
         }
         codes.push(number);
     }
-    Some(Distinct { values: texts, codes }.ascending(|a, b| a.cmp(b)))
+    Some(Distinct { values: texts, codes })
 }
 
 #[cfg(test)]
@@ -121,22 +201,28 @@ mod tests {
             texts.push(plain);
         }
         let mut state = 3u64;
-        for rows in [1, 2, 300, 3_000] {
+        for (length_max, rows) in
+            [(SHORT_BYTES, 1), (SHORT_BYTES, 2), (SHORT_BYTES, 300), (1, 300), (8, 300), (9, 3_000)]
+        {
+            let some: Vec<&[u8]> = texts.iter().filter(|text| text.len() <= length_max).map(Vec::as_slice).collect();
+            // Of one byte each they are told apart in another way than with empty ones.
+            let some = if rows == 300 { some.iter().filter(|text| !text.is_empty()).copied().collect() } else { some };
             let mut heap = b"before".to_vec();
             let mut offsets = vec![heap.len() as i32];
             for _ in 0..rows {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                heap.extend_from_slice(&texts[(state >> 33) as usize % texts.len()]);
+                heap.extend_from_slice(some[(state >> 33) as usize % some.len()]);
                 offsets.push(heap.len() as i32);
             }
             let rows: Vec<&[u8]> = offsets.windows(2).map(|ends| &heap[ends[0] as usize..ends[1] as usize]).collect();
             let expected = distinct_texts(rows.iter().map(|text| Some(*text)), usize::MAX).unwrap();
-            let found = distinct(&heap, &offsets, usize::MAX).unwrap();
+            let found = distinct(&heap, &offsets, length_max, usize::MAX).unwrap();
             assert_eq!((found.values, found.codes), (expected.values, expected.codes));
             let all: Vec<i32> = offsets.iter().copied().chain(std::iter::repeat_n(heap.len() as i32, 20)).collect();
-            assert!(distinct(&heap, &all, usize::MAX).unwrap().values.contains(&&b""[..]));
-            assert!(rows.len() < 300 || distinct(&heap, &offsets, 1_000).is_none(), "beyond what they may take");
+            assert!(distinct(&heap, &all, length_max, usize::MAX).unwrap().values.contains(&&b""[..]));
+            let least = 1 + code_bytes(rows.len(), 1);
+            assert!(distinct(&heap, &offsets, length_max, least).is_none(), "beyond what they may take");
         }
-        assert!(distinct(b"", &[0], 9).unwrap().values.is_empty());
+        assert!(distinct(b"", &[0], 0, 9).unwrap().values.is_empty());
     }
 }

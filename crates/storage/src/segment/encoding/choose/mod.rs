@@ -22,12 +22,9 @@ use super::native::{Native, dispatch, wrong_type};
 use super::sections::begin_section;
 use super::{Encoding, frame};
 use crate::error::Result;
-use crate::limits;
 use crate::row::Value;
 use crate::schema::DataType;
 use crate::settings::Encodings;
-
-const _: () = assert!(limits::SEGMENT_ROWS_MAX <= 1 << 31, "the sum of a segment's 32-bit integers fits 64 bits");
 
 /// Whether `bytes` are so much less than `others` that it is worth to take more steps to read them.
 fn is_worth(bytes: usize, others: usize) -> bool {

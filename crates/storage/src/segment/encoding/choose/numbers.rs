@@ -43,7 +43,7 @@ pub(super) fn encode<N: Native, S: Native + From<N>>(
     };
     let values = values.as_ref();
     let bounds: Vec<Option<(N, N)>> = match nulls {
-        None => values.chunks(VECTOR_ROWS).map(extremes_of_all).collect(),
+        None => values.chunks(VECTOR_ROWS).map(N::extremes).collect(),
         Some(_) => {
             let vectors = values.chunks(VECTOR_ROWS).enumerate();
             vectors.map(|(number, vector)| extremes(vector, |row| valid(number * VECTOR_ROWS + row))).collect()
@@ -211,28 +211,11 @@ fn extremes<N: Native>(values: &[N], valid: impl Fn(usize) -> bool) -> Option<(N
     Some((least, greatest))
 }
 
-/// As [`extremes`], where all values are valid: a loop without branches.
-fn extremes_of_all<N: Native>(values: &[N]) -> Option<(N, N)> {
-    let first = *values.first()?;
-    Some(values.iter().fold((first, first), |(least, greatest), value| {
-        let least = if value.order(least).is_lt() { *value } else { least };
-        let greatest = if value.order(greatest).is_gt() { *value } else { greatest };
-        (least, greatest)
-    }))
-}
-
 /// The sum of integers or unscaled decimals that are not NULL, unless it overflows.
 fn sum_of<N: Native>(data_type: DataType, values: &[N]) -> Option<i128> {
     if !matches!(data_type, DataType::SmallInt | DataType::Integer | DataType::BigInt | DataType::Decimal { .. }) {
         return None;
     }
-    // NULL slots were made 0. A segment has too few rows for these sums to overflow.
-    match size_of::<N>() {
-        0..=4 => {
-            return Some(values.iter().map(|value| value.integer().map_or(0, |wide| wide as i64)).sum::<i64>().into());
-        }
-        5..=8 => return Some(values.iter().map(|value| value.integer().unwrap_or(0)).sum()),
-        _ => {}
-    }
-    values.iter().try_fold(0i128, |sum, value| sum.checked_add(value.integer()?))
+    // NULL slots were made 0.
+    N::sum(values)
 }

@@ -46,7 +46,7 @@ pub(super) fn encode_short(data_type: DataType, texts: &StringArray, encoded: &m
         return Ok(false);
     }
     let budget = plain::text_bytes(texts.len(), length_max, heap);
-    let found = short_texts::distinct(texts.value_data(), offsets, budget);
+    let found = short_texts::distinct(texts.value_data(), offsets, length_max, budget);
     let Some(found) = found.filter(|found| dictionary::text_bytes(texts.len(), &found.values) < budget) else {
         return Ok(false);
     };
