@@ -7,8 +7,8 @@
 //! Where the next symbol begins is known when this one is found: a chain of look-ups, each of which waits for the one
 //! before. So four texts are encoded in turn, and nothing branches where one of them ends: how long a text is no
 //! processor foresees. A word of eight bytes is read that ends where the text does, or before; what stands before the
-//! place is shifted out, and zeros come behind the end. Only a symbol that ends in a zero could reach into them: where a
-//! table has some, what is left of the text is asked, too.
+//! place is shifted out, and zeros come behind the end. Only a symbol that ends in a zero could reach into them: where
+//! a table has some, what is left of the text is asked, too.
 
 use std::hint::select_unpredictable;
 use std::ops::Range;
@@ -225,7 +225,8 @@ impl Default for Lane {
 }
 
 impl Lane {
-    /// Takes `texts`, at most [`LANE_TEXTS`], whose codes will stand in `out`, which is empty then and has room for them.
+    /// Takes `texts`, at most [`LANE_TEXTS`], whose codes will stand in `out`, which is empty then and has room for
+    /// them.
     fn take(&mut self, texts: &[&[u8]], out: &mut Vec<u8>) {
         let mut bytes = 0;
         self.count = 0;
@@ -308,8 +309,8 @@ impl Place {
             (word, end.offset_from_unsigned(start))
         };
         let found = encoder.find::<ZEROS>(word, rest);
-        // SAFETY: the caller's; a byte that stands for itself is written in any case. No symbol has zeros from behind the
-        // end, so that it ends in the text. Behind the last text is one more.
+        // SAFETY: the caller's; a byte that stands for itself is written in any case. No symbol has zeros from behind
+        // the end, so that it ends in the text. Behind the last text is one more.
         unsafe {
             self.out.cast::<[u8; 2]>().write([found.code(), word as u8]);
             self.out = self.out.add(1 + usize::from(found.code() == ESCAPE));

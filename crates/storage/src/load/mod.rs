@@ -13,6 +13,7 @@
 //! 5. All files are made durable together, or as many as one phase takes (`disk::DeferredDisk`).
 //! 6. Loads of a database take turns in collecting: together they hold no more than their share of memory, entries of
 //!    key indexes and blocks that are kept from writing included (`turn`).
+//! 7. Between two parts a load rests, if somebody writes row after row beside it (`pace`).
 //!
 //! Without a sort key rows stay as they come, in one run. Invariants: memory is bounded by one sort and one segment;
 //! dropping a loader, or its runs before [`crate::segment::Segment::keep`], removes the files. It does not own: keys
@@ -20,6 +21,7 @@
 
 mod duplicate;
 mod loader;
+mod pace;
 mod sort;
 mod turn;
 
@@ -29,4 +31,5 @@ mod tests;
 pub use crate::run_writer::{IdSource, SegmentTarget as LoadTarget};
 pub use duplicate::duplicate_key;
 pub use loader::Loader;
+pub use pace::Pace;
 pub use turn::{LoadMemory, LoadTurn, Waiting};

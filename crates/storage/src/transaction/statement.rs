@@ -9,13 +9,14 @@ use crate::commit::Engine;
 use crate::error::{Error, ErrorKind, Result, sqlstate};
 use crate::ids::RowRef;
 use crate::limits;
-use crate::load::{Loader, Waiting};
+use crate::load::{Loader, Pace, Waiting};
 use crate::main_store::Run;
 use crate::memory::{Charge, MemoryKind};
 use crate::point::PointTable;
 use crate::row::key::RowKeys;
 use crate::row::{RowBuffer, RowLayout, check_batch, check_load};
 use crate::schema::TableSchema;
+use crate::threads;
 use crate::version::{Snapshot, Work};
 use crate::write_set::RowSets;
 
@@ -29,7 +30,8 @@ pub struct StatementWrites {
     waiting: Waiting,
     table: Option<Arc<TableSchema>>,
     rows: Option<RowBuffer>,
-    loader: Option<Loader>,
+    /// What takes many rows, and its pace.
+    loader: Option<(Loader, Pace)>,
     /// Runs that others have written.
     runs: Vec<Arc<Run>>,
     inserted: u64,
@@ -110,7 +112,7 @@ impl StatementWrites {
         let Some(schema) = self.table else { return Ok(None) };
         let rows = self.rows.unwrap_or_else(|| RowBuffer::new(RowLayout::new(&schema)));
         let mut runs = self.runs;
-        runs.extend(self.loader.map(Loader::finish).transpose()?.unwrap_or_default());
+        runs.extend(self.loader.map(|(loader, _)| loader.finish()).transpose()?.unwrap_or_default());
         let nothing = rows.is_empty() && runs.is_empty() && self.deleted.rows == 0;
         let keys = Box::default();
         Ok((!nothing).then_some(Finished { schema, rows, keys, runs, deleted: self.deleted, charge: self.charge }))
@@ -171,8 +173,14 @@ impl StatementWrites {
 
     /// Writes `batch`, which is checked, and what came before it to segments aside.
     fn load_checked(&mut self, table: &Arc<TableSchema>, batch: &RecordBatch) -> Result<()> {
-        if let Some(loader) = &mut self.loader {
-            return loader.push(batch);
+        if let Some((loader, pace)) = &mut self.loader {
+            loader.push(batch)?;
+            let timeline = &self.engine.timeline;
+            pace.breathe(timeline.applied(), threads::cores(), |rest| {
+                let _paused = timeline.activity().pause(Work::Thread);
+                std::thread::sleep(rest);
+            });
+            return Ok(());
         }
         let mut loader = self.engine.loader(table, waits_while_open(&self.engine, &self.waiting));
         if let Some(rows) = self.rows.as_ref().filter(|rows| !rows.is_empty()) {
@@ -181,7 +189,7 @@ impl StatementWrites {
         }
         loader.push(batch)?;
         self.rows = None;
-        self.loader = Some(loader);
+        self.loader = Some((loader, Pace::new(self.engine.timeline.applied())));
         self.count();
         Ok(())
     }

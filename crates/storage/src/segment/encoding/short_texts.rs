@@ -4,8 +4,8 @@
 //! Comes in: the texts of a column, one behind the other, none NULL. Goes out: the distinct ones, ascending, and the
 //! position of each row's.
 //!
-//! How long the longest one is tells what is compared: a byte, a word of eight bytes and the length, or the first 16 bytes
-//! and the last 16, where there are more than 16, and the length. Equal for equal texts alone.
+//! How long the longest one is tells what is compared: a byte, a word of eight bytes and the length, or the first 16
+//! bytes and the last 16, where there are more than 16, and the length. Equal for equal texts alone.
 
 use std::hash::Hash;
 
