@@ -136,11 +136,17 @@ impl Encoder {
     pub fn encode_all(&self, texts: &[&[u8]], codes: &mut Vec<u8>, lengths: &mut Vec<u64>) {
         let mut aside: [Vec<u8>; LANES] = Default::default();
         let mut lanes: [Lane; LANES] = Default::default();
+        // Used by way of pointers alone, so that what is kept of one stays good.
+        let mut short = vec![[0; 2 * WORD]; LANES * LANE_TEXTS];
+        for (lane, short) in lanes.iter_mut().zip(short.chunks_mut(LANE_TEXTS)) {
+            lane.short = short.as_mut_ptr();
+        }
         for texts in texts.chunks(LANES * LANE_TEXTS) {
             let of_lane = texts.len().div_ceil(LANES).max(1);
             let mut parts = texts.chunks(of_lane);
             for (lane, out) in lanes.iter_mut().zip(&mut aside) {
-                lane.take(parts.next().unwrap_or_default(), out);
+                // SAFETY: the lane has places for as many short texts as a part has texts.
+                unsafe { lane.take(parts.next().unwrap_or_default(), out) };
             }
             // SAFETY: each lane has taken its texts, and room for two bytes for each byte of them.
             unsafe { if self.has_zeros { self.run::<true>(&mut lanes) } else { self.run::<false>(&mut lanes) } }
@@ -203,7 +209,7 @@ struct Lane {
     /// Those that have bytes, and the last one once more.
     texts: [Text; LANE_TEXTS + 1],
     /// Texts of less than a word, each behind a word of zeros: the word that ends where one does can be read.
-    short: [[u8; 2 * WORD]; LANE_TEXTS],
+    short: *mut [u8; 2 * WORD],
     /// How many texts have bytes.
     count: usize,
     out: *mut u8,
@@ -220,22 +226,27 @@ struct Text {
 impl Default for Lane {
     fn default() -> Self {
         const NOWHERE: Text = Text { start: ptr::null(), end: ptr::null(), codes: ptr::null_mut() };
-        Self { texts: [NOWHERE; LANE_TEXTS + 1], short: [[0; 2 * WORD]; LANE_TEXTS], count: 0, out: ptr::null_mut() }
+        Self { texts: [NOWHERE; LANE_TEXTS + 1], short: ptr::null_mut(), count: 0, out: ptr::null_mut() }
     }
 }
 
 impl Lane {
-    /// Takes `texts`, at most [`LANE_TEXTS`], whose codes will stand in `out`, which is empty then and has room for
-    /// them.
-    fn take(&mut self, texts: &[&[u8]], out: &mut Vec<u8>) {
+    /// Takes `texts`, at most [`LANE_TEXTS`], whose codes will stand in `out`, which is empty then and has room.
+    ///
+    /// # Safety
+    /// `short` has [`LANE_TEXTS`] places.
+    unsafe fn take(&mut self, texts: &[&[u8]], out: &mut Vec<u8>) {
         let mut bytes = 0;
         self.count = 0;
         for text in texts.iter().filter(|text| !text.is_empty()) {
             bytes += text.len();
             let Range { start, end } = if text.len() < WORD {
-                let place = &mut self.short[self.count][WORD..WORD + text.len()];
-                place.copy_from_slice(text);
-                place.as_ptr_range()
+                // SAFETY: there are as many places as texts; a short one fits behind the zeros.
+                unsafe {
+                    let place = self.short.add(self.count).cast::<u8>().add(WORD);
+                    place.copy_from_nonoverlapping(text.as_ptr(), text.len());
+                    place.cast_const()..place.add(text.len()).cast_const()
+                }
             } else {
                 text.as_ptr_range()
             };

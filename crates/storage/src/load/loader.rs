@@ -5,6 +5,7 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::{ArrayRef, RecordBatch, StringViewArray};
 use arrow_cast::cast;
+use arrow_schema::DataType as ArrowType;
 
 use crate::disk::DeferredDisk;
 use crate::error::{Error, Result};
@@ -29,6 +30,9 @@ const ENTRY_BYTES: usize = 2 * limits::KEY_INDEX_ENTRY_BYTES as usize;
 
 /// What a segment of rows that came at once may lack: 1 / this of its rows.
 const SEGMENT_LACKS_SHARE: usize = 4;
+
+/// Bytes of texts that are joined as they are: half of what the offsets of an array tell.
+const JOINED_TEXT_BYTES_MAX: i64 = 1 << 30;
 
 /// Turns rows into runs.
 #[derive(Debug)]
@@ -204,12 +208,15 @@ impl Loader {
             let bytes = self.make_room(&head, bytes)?;
             self.rows += take;
             self.bytes += bytes;
-            self.comes_in_order = self.comes_in_order && self.follows(&head)?;
+            let came_in_order = self.comes_in_order;
+            self.comes_in_order = came_in_order && self.follows(&head)?;
             self.buffer.push(head);
-            if !(self.comes_in_order && self.is_segment()) {
-                // What is sorted and joined is of the table's types: texts of many batches may exceed 2 GiB.
-                if let Some(last) = self.buffer.pop() {
-                    self.buffer.push(with_own_types(&last, &self.schema)?);
+            if !self.comes_in_order {
+                // What is sorted is of the table's types: texts of many batches may exceed 2 GiB. Those before are so
+                // already, unless they came in order.
+                let first = if came_in_order { 0 } else { self.buffer.len() - 1 };
+                for batch in self.buffer.iter_mut().skip(first) {
+                    *batch = with_own_types(batch, &self.schema)?;
                 }
             }
             let whole = match self.is_segment() {
@@ -265,6 +272,11 @@ impl Loader {
             before += batch.num_rows();
         }
         self.buffer = rest;
+        let head = if can_be_joined(&head) {
+            head
+        } else {
+            head.iter().map(|batch| with_own_types(batch, &self.schema)).collect::<Result<Vec<_>>>()?
+        };
         let sorted = SortBuffer::new(&self.reader, head, self.threads)?;
         let ordered = self.schema.ordered_key();
         if let Some(id) = ordered
@@ -354,6 +366,24 @@ impl Loader {
             None => Ok(()),
         }
     }
+}
+
+/// Whether columns of `batches` are of the same types, and have no more texts than the offsets of one array tell.
+fn can_be_joined(batches: &[RecordBatch]) -> bool {
+    let Some((first, others)) = batches.split_first() else { return true };
+    let types = |batch: &RecordBatch| -> Vec<ArrowType> {
+        batch.columns().iter().map(|column| column.data_type().clone()).collect()
+    };
+    let of_first = types(first);
+    let text_bytes = |batch: &RecordBatch, at: usize| {
+        let texts = batch.columns().get(at).and_then(|column| column.as_string_opt::<i32>());
+        texts.and_then(|texts| texts.value_offsets().last()?.checked_sub(*texts.value_offsets().first()?))
+    };
+    let is_bounded = |at: usize| {
+        let bytes = batches.iter().filter_map(|batch| text_bytes(batch, at)).map(i64::from).sum::<i64>();
+        bytes <= JOINED_TEXT_BYTES_MAX
+    };
+    others.is_empty() || others.iter().all(|batch| types(batch) == of_first) && (0..of_first.len()).all(is_bounded)
 }
 
 /// `batch` with columns of `schema`'s types: texts as views, decimals in 128 bits.

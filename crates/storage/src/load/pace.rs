@@ -12,71 +12,91 @@ use crate::ids::CommitTs;
 
 /// How long a load works before it looks around.
 const SLICE: Duration = Duration::from_millis(5);
+/// How long it rests at most, however long that was: what it waits for counts as work, and a cancel waits for the rest.
+const REST_MAX: Duration = Duration::from_millis(20);
 /// Somebody writes row after row if there was a commit each so long.
 const COMMIT_EACH: Duration = Duration::from_micros(200);
 
 /// How long a load rests that has worked for `worked`, beside as many commits.
 fn rest(worked: Duration, commits: u64, cores: usize) -> Duration {
     let is_beside_writes = u128::from(commits) * COMMIT_EACH.as_nanos() >= worked.as_nanos();
-    let share = u32::try_from((5 * cores.max(1)).div_ceil(2)).unwrap_or(u32::MAX);
-    if is_beside_writes { worked / share } else { Duration::ZERO }
+    // Two ninths beside two cores: transactions beside a load then have about two thirds of their rate.
+    let cores = u32::try_from(cores.max(1)).unwrap_or(u32::MAX);
+    if is_beside_writes { (worked * 4 / cores.saturating_mul(9)).min(REST_MAX) } else { Duration::ZERO }
 }
 
 /// See the module.
 #[derive(Debug)]
 pub struct Pace {
+    cores: usize,
     /// When it last began to work, and the newest commit then.
     since: Instant,
     newest: CommitTs,
 }
 
 impl Pace {
-    /// Of a load that begins now.
+    /// Of a load that begins now, on so many cores; `newest` is the newest commit.
     #[must_use]
-    pub fn new(newest: CommitTs) -> Self {
-        Self { since: Instant::now(), newest }
+    pub fn new(cores: usize, newest: CommitTs) -> Self {
+        Self { cores, since: Instant::now(), newest }
     }
 
-    /// Rests, by `sleep`, if it is time to. `newest` is the newest commit.
-    pub fn breathe(&mut self, newest: CommitTs, cores: usize, sleep: impl FnOnce(Duration)) {
-        let worked = self.since.elapsed();
+    /// Rests, by `sleep`, if it is time to. `newest` tells the newest commit.
+    pub fn breathe(&mut self, newest: impl Fn() -> CommitTs, sleep: impl FnOnce(Duration)) {
+        self.breathe_after(self.since.elapsed(), newest, sleep);
+    }
+
+    fn breathe_after(&mut self, worked: Duration, newest: impl Fn() -> CommitTs, sleep: impl FnOnce(Duration)) {
         if worked < SLICE {
             return;
         }
-        let rest = rest(worked, newest.0.saturating_sub(self.newest.0), cores);
+        let rest = rest(worked, newest().0.saturating_sub(self.newest.0), self.cores);
         if !rest.is_zero() {
             sleep(rest);
         }
-        *self = Self::new(newest);
+        // What was committed in the meantime says nothing of the time to come.
+        *self = Self::new(self.cores, newest());
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
 
     #[test]
     fn loads_rest_beside_short_writes_alone() {
-        let ms = Duration::from_millis;
-        assert_eq!(rest(ms(20), 0, 2), Duration::ZERO);
-        assert_eq!(rest(ms(20), 99, 2), Duration::ZERO, "less than one each 200 us");
-        assert_eq!(rest(ms(20), 100, 2), ms(4));
-        assert_eq!(rest(ms(20), 1 << 40, 20), ms(20) / 50);
-        assert_eq!(rest(ms(21), 100, 0), Duration::ZERO);
-        assert_eq!(rest(ms(21), 200, 0), ms(7));
+        assert_eq!(rest(20 * MS, 0, 2), Duration::ZERO);
+        assert_eq!(rest(20 * MS, 99, 2), Duration::ZERO, "less than one each 200 us");
+        assert_eq!(rest(18 * MS, 90, 2), 4 * MS);
+        assert_eq!(rest(90 * MS, 1 << 40, 20), 2 * MS);
+        assert_eq!(rest(9 * MS, 200, 0), 4 * MS);
+        assert_eq!(rest(Duration::from_secs(600), u64::MAX, 2), REST_MAX);
     }
 
     #[test]
-    fn what_was_looked_at_counts_no_more() {
-        let mut pace = Pace::new(CommitTs(7));
-        let rested = |pace: &mut Pace, newest| {
+    fn commits_count_once() {
+        let newest = Cell::new(7);
+        let mut pace = Pace::new(1, CommitTs(7));
+        let mut rested = |worked, committed, meanwhile| {
+            newest.set(newest.get() + committed);
             let mut rested = None;
-            std::thread::sleep(SLICE);
-            pace.breathe(CommitTs(newest), 1, |rest| rested = Some(rest));
+            pace.breathe_after(
+                worked,
+                || CommitTs(newest.get()),
+                |rest| {
+                    rested = Some(rest);
+                    newest.set(newest.get() + meanwhile);
+                },
+            );
             rested
         };
-        assert!(rested(&mut pace, 1 << 30).is_some_and(|rest| rest >= SLICE / 3));
-        assert_eq!(rested(&mut pace, 1 << 30), None, "no commit since");
-        pace.breathe(CommitTs(1 << 40), 1, |_| panic!("it has hardly worked"));
+        assert_eq!(rested(4 * MS, 1 << 20, 0), None, "it has hardly worked");
+        assert_eq!(rested(9 * MS, 0, 1 << 20), Some(4 * MS));
+        assert_eq!(rested(9 * MS, 0, 0), None, "what came in the rest is of no slice");
+        assert_eq!(rested(9 * MS, 45, 0), Some(4 * MS));
     }
 }

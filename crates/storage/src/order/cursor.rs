@@ -44,6 +44,8 @@ pub struct Cursor {
     streak: u32,
     /// Whether other heads than the winner's have moved.
     is_rematch_due: bool,
+    /// Bytes of what rows of deltas replace.
+    replaced_bytes: usize,
 }
 
 /// Where a stream stands.
@@ -111,6 +113,7 @@ impl Cursor {
             tree,
             streak: 0,
             is_rematch_due: false,
+            replaced_bytes: 0,
         };
         cursor.find_whole_parts()?;
         // Deltas first: what rows of theirs replace is looked for when a segment is entered.
@@ -207,7 +210,9 @@ impl Cursor {
                 continue;
             }
             let updated = Updated { part: of_other, index: head.part as u32, rows: updated, position: head.position };
-            if replace_dead(part, rows, updated) {
+            let bytes = replace_dead(part, rows, updated);
+            if bytes > 0 {
+                self.replaced_bytes += bytes;
                 passed.push(other);
             }
         }
@@ -460,14 +465,15 @@ impl Cursor {
         Ok(false)
     }
 
-    /// Bytes of the keys that it holds: of a segment for each stream, and of whole deltas.
+    /// Bytes that it holds: keys of a segment for each stream, and of whole deltas, and which rows are replaced.
     #[must_use]
     pub fn memory(&self) -> usize {
         let at_hand = |head: &Head| match &head.state {
             State::Rows(rows) => rows.memory(),
             State::Whole | State::Done => 0,
         };
-        self.heads.iter().map(at_hand).sum::<usize>() + self.ready.values().map(LoadedPart::memory).sum::<usize>()
+        let ready = self.ready.values().map(LoadedPart::memory).sum::<usize>();
+        self.heads.iter().map(at_hand).sum::<usize>() + ready + self.replaced_bytes
     }
 
     /// A part by its index.

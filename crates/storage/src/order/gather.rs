@@ -120,9 +120,8 @@ impl Gather {
     #[must_use]
     pub fn count(&self, is_counted: impl Fn(u32) -> bool) -> usize {
         let counted: Vec<bool> = self.sources.iter().map(|source| is_counted(source.part)).collect();
-        let of = |stretch: &Stretch| if counted[stretch.source] { stretch.rows } else { 0 };
-        let replaced = self.replaced.iter().filter(|replaced| counted[replaced.source]).count();
-        self.stretches.iter().map(of).sum::<usize>() + replaced
+        let rows = |stretch: Stretch| if counted[stretch.source] { stretch.rows } else { 0 };
+        self.cut_at_replaced().into_iter().map(rows).sum()
     }
 
     /// The index of the part that each of the picks is read from.

@@ -449,11 +449,7 @@ impl LoadedPart {
 
     /// The first position at or after `from` whose key is above `key`.
     pub fn seek_behind(&self, from: u32, key: &[u8]) -> u32 {
-        let mut position = self.seek(from, key);
-        while position < self.len && *self.key(position) == *key {
-            position += 1;
-        }
-        position
+        self.seek_by(self.seek(from, key), |position| *self.key(position) <= *key)
     }
 }
 

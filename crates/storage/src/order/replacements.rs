@@ -65,15 +65,15 @@ fn dead_rows(dead: &[u64], offsets: Range<u32>) -> impl Iterator<Item = u32> + '
 }
 
 /// Puts rows of `updated` in the place of dead rows of `part` that have their keys. Those rows are passed over in their
-/// own part from then on, and no longer dead in `part`. Returns whether there were any.
-pub(super) fn replace_dead(part: &mut Part, rows: &LoadedPart, updated: Updated<'_>) -> bool {
+/// own part from then on, and no longer dead in `part`. Returns the bytes that this takes until the end; 0 without any.
+pub(super) fn replace_dead(part: &mut Part, rows: &LoadedPart, updated: Updated<'_>) -> usize {
     let (Some(dead), Some(first), true) = (part.dead.clone(), rows.first_in_order(), rows.len > 0) else {
-        return false;
+        return 0;
     };
     let from = updated.rows.seek(updated.position, &rows.key(0));
     let end = updated.rows.seek_behind(from, &rows.key(rows.len - 1));
     if from == end {
-        return false;
+        return 0;
     }
     let mut found: Vec<Replacement> = Vec::new();
     let mut position = from;
@@ -96,7 +96,7 @@ pub(super) fn replace_dead(part: &mut Part, rows: &LoadedPart, updated: Updated<
         }
     }
     if found.is_empty() {
-        return false;
+        return 0;
     }
     let mut left = dead.to_vec();
     found.iter().for_each(|replacement| bitmap::clear(&mut left, replacement.offset as usize));
@@ -109,6 +109,7 @@ pub(super) fn replace_dead(part: &mut Part, rows: &LoadedPart, updated: Updated<
         found.extend_from_slice(before);
         found.sort_unstable_by_key(|replacement| replacement.offset);
     }
+    let bytes = size_of_val::<[Replacement]>(&found) + size_of_val::<[u64]>(&dead);
     part.replacements = Replacements(Some(found.into()));
-    true
+    bytes
 }

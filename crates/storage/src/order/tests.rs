@@ -100,7 +100,7 @@ proptest! {
     }
 
     #[test]
-    fn replacing_keeps_all_rows_and_their_order((schema, streams, whole) in case(), chunk in 1usize..30) {
+    fn replacing_keeps_all_rows_and_their_order((schema, streams, whole) in case(), chunk in 1usize..30, opens in vec(any::<bool>(), 8)) {
         let target = target();
         let (mut parts, mut expected) = (Vec::new(), Vec::new());
         for stream in &streams {
@@ -109,7 +109,7 @@ proptest! {
             expected.extend(live);
         }
         let mut cursor = Cursor::replacing(KeyReader::of_sort_key(&schema), parts).unwrap();
-        let (mut found, mut picks) = (Vec::new(), Picks::default());
+        let (mut found, mut picks, mut opens) = (Vec::new(), Picks::default(), opens.into_iter().cycle());
         loop {
             picks.clear();
             let stop = cursor.next(chunk, &mut picks).unwrap();
@@ -118,11 +118,17 @@ proptest! {
             prop_assert_eq!(gather.parts_of_rows().count(), picks.len());
             let of_deltas = |part: u32| cursor.part(part).is_ok_and(|part| part.bounds().is_none());
             prop_assert_eq!(gather.parts_of_rows().filter(|part| of_deltas(*part)).count(), gather.count(of_deltas));
+            prop_assert_eq!(gather.count(of_deltas) + gather.count(|part| !of_deltas(part)), picks.len());
             found.extend(rows);
             match stop {
                 Stop::Full => {}
                 Stop::End => break,
-                Stop::Whole(_) => cursor.open_whole().unwrap(),
+                Stop::Whole(_) if opens.next().unwrap() => cursor.open_whole().unwrap(),
+                Stop::Whole(part) => {
+                    let all: Picks = cursor.part(part).unwrap().range().map(|offset| Pick { part, offset }).collect();
+                    found.extend(read(&schema, cursor.parts(), &all));
+                    cursor.skip_whole().unwrap();
+                }
             }
         }
         let keys = |rows: &[Row]| rows.iter().map(|row| key(&schema, row)).collect::<Vec<_>>();

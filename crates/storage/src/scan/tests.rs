@@ -357,7 +357,8 @@ fn rows_in(batch: &arrow_array::RecordBatch) -> Vec<Vec<i64>> {
 }
 
 /// Ranges of the leading column, one after the other, are all rows in its order: key columns `v, id`, so that rows with
-/// one value stand on both sides of a border of segments, in several runs and in a delta, some of them deleted.
+/// one value stand on both sides of a border of segments, in several runs and in a delta, some of them deleted or
+/// updated.
 #[test]
 fn ranges_of_the_leading_column_make_up_the_order() {
     let db = crate::database::Database::in_memory(crate::database::testing::options()).unwrap();
@@ -389,8 +390,13 @@ fn ranges_of_the_leading_column_make_up_the_order() {
     insert(90..120);
     let dead = [3, 4, 17, 61, 95, 119, 203, 204];
     t.delete(&dead);
+    // New versions of some, which come where the old ones stood.
+    let again = [(4, Some(value(4))), (61, Some(value(61))), (203, Some(203))];
+    let mut txn = t.begin();
+    t.write_in(&mut txn, &[], &again).unwrap();
+    txn.commit().unwrap();
     let view = t.view();
-    let lives = |id: &i64| !dead.contains(id);
+    let lives = |id: &i64| !dead.contains(id) || again.iter().any(|row| row.0 == *id);
     let mut expected: Vec<(i64, i64)> = (0..120).filter(lives).map(|id| (value(id), id)).collect();
     expected.extend((200..220).filter(lives).map(|id| (id, id)));
     let bounds = [-5, 0, 1, 6, 7, 11, 22, 23, 200, 204, 219, 300];

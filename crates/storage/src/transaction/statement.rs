@@ -175,11 +175,17 @@ impl StatementWrites {
     fn load_checked(&mut self, table: &Arc<TableSchema>, batch: &RecordBatch) -> Result<()> {
         if let Some((loader, pace)) = &mut self.loader {
             loader.push(batch)?;
-            let timeline = &self.engine.timeline;
-            pace.breathe(timeline.applied(), threads::cores(), |rest| {
-                let _paused = timeline.activity().pause(Work::Thread);
-                std::thread::sleep(rest);
-            });
+            // Others may wait for a gate that it holds where it waits for nobody.
+            if !matches!(self.waiting, Waiting::Never) {
+                let timeline = &self.engine.timeline;
+                pace.breathe(
+                    || timeline.applied(),
+                    |rest| {
+                        let _paused = timeline.activity().pause(Work::Thread);
+                        std::thread::sleep(rest);
+                    },
+                );
+            }
             return Ok(());
         }
         let mut loader = self.engine.loader(table, waits_while_open(&self.engine, &self.waiting));
@@ -189,7 +195,7 @@ impl StatementWrites {
         }
         loader.push(batch)?;
         self.rows = None;
-        self.loader = Some((loader, Pace::new(self.engine.timeline.applied())));
+        self.loader = Some((loader, Pace::new(threads::cores(), self.engine.timeline.applied())));
         self.count();
         Ok(())
     }
