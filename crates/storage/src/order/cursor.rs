@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 
 use super::part::{KeyAt, KeyReader, LoadedPart, Part, prefix};
 use super::picks::{Pick, Picks};
-use super::replacements::{Updated, replace_dead};
+use super::replace::{Updated, replace_dead};
 use super::tree::LoserTree;
 
 /// Why [`Cursor::next`] stopped.

@@ -7,7 +7,7 @@
 //! 1. [`KeyReader`] reads the key columns of a part and encodes them (`part`).
 //! 2. [`Cursor`] merges the streams with a loser tree over the first eight bytes of the keys as a number; where all
 //!    keys have at most eight bytes nothing else is compared (`cursor`, `tree`). For scans, new versions of updated
-//!    rows come where the old ones stood (`replacements`).
+//!    rows come where the old ones stood (`replace`, `replacements`).
 //! 3. [`Gather`] turns picks into arrays, one column at a time (`gather`).
 //! 4. [`KeyStream`] walks the keys of one stream; [`first_common_key`] joins two (`key_stream`).
 //! 5. [`first_shared_key`] and [`first_repeated_key`] find keys that two rows have, in either order (`shared_keys`).
@@ -21,6 +21,7 @@ mod gather;
 mod key_stream;
 pub(crate) mod part;
 mod picks;
+mod replace;
 mod replacements;
 mod shared_keys;
 mod tree;
