@@ -15,6 +15,7 @@ mod generate_series;
 mod memory_pool;
 mod metadata_aggregates;
 mod merge_joins;
+mod narrow_decimals;
 mod parameters;
 mod pg_sleep;
 mod pipeline;

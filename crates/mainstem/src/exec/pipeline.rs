@@ -27,6 +27,7 @@
 //! | aggregations of more groups than memory holds | `spilling_aggregates` | as above, and the order of aggregations |
 //! | joins that may be larger than memory | `spilling_joins` | limits where they are, and keys that scans are told |
 //! | conditions in scans | `scan_filters` | no rule behind it that knows filters |
+//! | decimals of up to 18 digits in 64 bits | `narrow_decimals` | conditions in scans |
 //! | groups by codes and by integers near each other | `code_aggregates` | conditions in scans |
 //! | groups of rows in order, without hashing | `streaming` | no rule behind it that knows aggregations |
 //! | probe sides that begin early | `eager_probes` | joins as they are run |
@@ -61,6 +62,7 @@ use super::generate_series::GenerateSeries;
 use super::memory_pool::QueryPool;
 use super::merge_joins::MergeJoins;
 use super::metadata_aggregates::MetadataAggregation;
+use super::narrow_decimals::NarrowDecimals;
 use super::pg_sleep::pg_sleep;
 use super::scan_filters::ScanFilters;
 use super::sort::RadixSorts;
@@ -194,6 +196,7 @@ pub(crate) fn template(storage: &Database, threads: usize) -> Result<SessionStat
         // Last: until then a filter is an operator, which rules know.
         .with_physical_optimizer_rule(Arc::new(ScanFilters))
         // Scans have their filters by then.
+        .with_physical_optimizer_rule(Arc::new(NarrowDecimals))
         .with_physical_optimizer_rule(Arc::new(CodeAggregates))
         .with_physical_optimizer_rule(Arc::new(OrderedGroupBy))
         .with_physical_optimizer_rule(Arc::new(EagerProbes))
@@ -261,6 +264,7 @@ mod tests {
             "radix_sorts",
             "spilling_aggregates",
             "spilling_joins",
+            "narrow_decimals",
             "code_aggregates",
             "ordered_group_by",
             "eager_probes",

@@ -21,6 +21,7 @@ mod mangled;
 mod metadata_aggregates;
 mod merge_joins;
 mod names;
+mod narrow_decimals;
 mod paths;
 mod physical_plans;
 mod rankings;

@@ -25,6 +25,33 @@ const STRETCH: usize = 1 << 13;
 /// Bits of a value, but for its sign.
 const NARROW_BITS: u32 = 49;
 
+/// A number that is added up.
+trait Number: Copy + Into<i128> {
+    /// Whether all `values` have [`NARROW_BITS`] at most.
+    fn are_narrow(values: &[Self]) -> bool;
+    /// The number, which is narrow.
+    fn low(self) -> i64;
+}
+
+macro_rules! number {
+    ($($number:ty),+) => {
+        $(impl Number for $number {
+            fn are_narrow(values: &[Self]) -> bool {
+                // Bits that differ from the sign.
+                let magnitude = values.iter().fold(0, |all, value| all | (value ^ (value >> (Self::BITS - 1))));
+                magnitude.checked_shr(NARROW_BITS).unwrap_or(0) == 0
+            }
+
+            #[inline]
+            fn low(self) -> i64 {
+                self as i64
+            }
+        })+
+    };
+}
+
+number!(i16, i32, i64, i128);
+
 /// One total per group.
 #[derive(Debug)]
 pub(super) struct GroupedTotals {
@@ -57,7 +84,7 @@ impl GroupedTotals {
 
     fn add_all<T>(&mut self, values: &PrimitiveArray<T>, groups: &[usize], filter: Option<&BooleanArray>)
     where
-        T: ArrowPrimitiveType<Native: Into<i128>>,
+        T: ArrowPrimitiveType<Native: Number>,
     {
         let counted = counted(values.nulls(), filter);
         if counted.as_ref().is_none_or(|counted| counted.null_count() == 0) && self.sums.len() <= FEW {
@@ -74,12 +101,8 @@ impl GroupedTotals {
     }
 
     /// Adds `values`, of few groups, a stretch at most.
-    fn add_few<N: Copy + Into<i128>>(&mut self, values: &[N], groups: &[usize]) {
-        let magnitude = values.iter().fold(0, |all, value| {
-            let value: i128 = (*value).into();
-            all | (value ^ (value >> 127))
-        });
-        if magnitude >> NARROW_BITS != 0 {
+    fn add_few<N: Number>(&mut self, values: &[N], groups: &[usize]) {
+        if !N::are_narrow(values) {
             values.iter().zip(groups).for_each(|(value, group)| self.add(*group, (*value).into(), 1));
             return;
         }
@@ -88,10 +111,9 @@ impl GroupedTotals {
         let (of_groups, rest_groups) = groups.as_chunks::<LANES>();
         for (values, groups) in of_rows.iter().zip(of_groups) {
             for ((lane, value), group) in lanes.iter_mut().zip(values).zip(groups) {
-                let value: i128 = (*value).into();
                 // All groups are below: this tells the compiler so.
                 let (sum, count) = &mut lane[group % FEW];
-                *sum += value as i64;
+                *sum += value.low();
                 *count += 1;
             }
         }
@@ -133,6 +155,7 @@ impl GroupsAccumulator for GroupedTotals {
             Numbers::Short(values) => self.add_all(values, group_indices, opt_filter),
             Numbers::Middle(values) => self.add_all(values, group_indices, opt_filter),
             Numbers::Long(values) => self.add_all(values, group_indices, opt_filter),
+            Numbers::Narrow(values) => self.add_all(values, group_indices, opt_filter),
             Numbers::Decimal(values) => self.add_all(values, group_indices, opt_filter),
         }
         self.check()

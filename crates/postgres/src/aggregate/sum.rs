@@ -176,6 +176,7 @@ fn total(values: &[ArrayRef]) -> Result<(i128, i64)> {
         Numbers::Short(values) => of(values, |run| Some(sum_i16(run))),
         Numbers::Middle(values) => of(values, |run| Some(sum_i32(run))),
         Numbers::Long(values) => of(values, |run| Some(sum_i64(run))),
+        Numbers::Narrow(values) => of(values, |run| Some(sum_i64(run))),
         Numbers::Decimal(values) => of(values, |run| run.iter().try_fold(0_i128, |sum, v| sum.checked_add(*v))),
     }
 }

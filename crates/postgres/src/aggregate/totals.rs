@@ -6,7 +6,9 @@
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, Int64Array, PrimitiveArray};
-use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Decimal128Type, Int16Type, Int32Type, Int64Type};
+use arrow::datatypes::{
+    DECIMAL128_MAX_PRECISION, DataType, Decimal64Type, Decimal128Type, Int16Type, Int32Type, Int64Type,
+};
 use arrow::error::ArrowError;
 use datafusion_common::{DataFusionError, Result, ScalarValue};
 
@@ -109,6 +111,8 @@ pub(super) enum Numbers<'a> {
     Short(&'a PrimitiveArray<Int16Type>),
     Middle(&'a PrimitiveArray<Int32Type>),
     Long(&'a PrimitiveArray<Int64Type>),
+    /// Those that a plan carries in 64 bits, though its types say 128.
+    Narrow(&'a PrimitiveArray<Decimal64Type>),
     Decimal(&'a Decimal128Array),
 }
 
@@ -118,6 +122,7 @@ pub(super) fn numbers(values: &[ArrayRef]) -> Result<Numbers<'_>> {
         DataType::Int16 => values.as_primitive_opt().map(Numbers::Short),
         DataType::Int32 => values.as_primitive_opt().map(Numbers::Middle),
         DataType::Int64 => values.as_primitive_opt().map(Numbers::Long),
+        DataType::Decimal64(..) => values.as_primitive_opt().map(Numbers::Narrow),
         _ => values.as_primitive_opt().map(Numbers::Decimal),
     }
     .ok_or_else(mismatch)
@@ -129,6 +134,7 @@ pub(super) fn wide(values: &[ArrayRef]) -> Result<Decimal128Array> {
         Numbers::Short(values) => values.unary(i128::from),
         Numbers::Middle(values) => values.unary(i128::from),
         Numbers::Long(values) => values.unary(i128::from),
+        Numbers::Narrow(values) => values.unary(i128::from),
         Numbers::Decimal(values) => values.clone(),
     })
 }

@@ -42,6 +42,12 @@ impl CheckedFunction {
         function.inner().downcast_ref::<Self>()
     }
 
+    /// The operator.
+    #[must_use]
+    pub fn op(&self) -> Op {
+        self.op
+    }
+
     /// The type of results, if it is not that of the first argument.
     #[must_use]
     pub fn result(&self) -> Option<&DataType> {

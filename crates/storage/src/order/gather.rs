@@ -15,7 +15,7 @@ use mainstem_kernels::bitmap;
 
 use crate::error::{Error, Result};
 use crate::schema::Column;
-use crate::segment::{Kept, is_dense};
+use crate::segment::{Form, Kept, is_dense};
 
 use super::part::{Part, PartRows};
 use super::picks::{self, Picks};
@@ -320,7 +320,7 @@ impl Source {
                 match way {
                     Way::All => segment.read(column, range),
                     Way::Most(kept) => {
-                        match segment.read_selected(column, range.clone(), kept.words(), kept.count())? {
+                        match segment.read_selected(Form::Values, column, range.clone(), kept.words(), kept.count())? {
                             Some(values) => Ok(values),
                             None => kept.filter(&segment.read(column, range)?),
                         }

@@ -11,7 +11,8 @@
 //!    ([`RowFilter`]) are evaluated once for each distinct value where rows are codes of few. Deleted rows are cleared,
 //!    and what has become known meanwhile ([`DynamicFilter`]) drops further rows.
 //! 3. Filter: other expressions are evaluated vector by vector.
-//! 4. Gather: only rows that are left are decoded; a vector that is wholly selected is read in place.
+//! 4. Gather: only rows that are left are decoded; a vector that is wholly selected is read in place. Columns may be
+//!    asked for as codes, or decimals in 64 bits ([`Form`]).
 //!
 //! For an aggregation, segments that metadata or codes answer for are left out ([`zone_aggregates`]).
 //!
@@ -45,6 +46,7 @@ use crate::predicate::{CompareOp, Predicate, Prune};
 use crate::row::Value;
 use crate::row::key::KeyCodec;
 use crate::schema::{Column, TableSchema};
+use crate::segment::Form;
 use crate::version::TableView;
 
 pub use by_key::{KeyRows, compares_key};
@@ -78,9 +80,8 @@ pub struct ScanRequest {
     pub row_refs: bool,
     /// Rows of a batch at most; 0 means the default.
     pub batch_rows: usize,
-    /// Of the columns, those that come as Arrow dictionaries: codes into the distinct values of a segment where they
-    /// are stored so. Scans in key order know no codes.
-    pub codes: Vec<ColumnId>,
+    /// Of the columns, those that come in another form than [`Form::Values`]. Scans in key order know no other.
+    pub forms: Vec<(ColumnId, Form)>,
     /// Aggregates that are asked for in the place of rows. Without columns: the number of rows. A scan leaves out the
     /// rows that [`TableView::zone_aggregates`] and [`TableView::aggregate_scan`] answer for, of the same request.
     /// Scans in key order do not know of it.
@@ -97,7 +98,7 @@ impl ScanRequest {
             limit: None,
             row_refs: false,
             batch_rows: limits::BATCH_ROWS,
-            codes: Vec::new(),
+            forms: Vec::new(),
             zone_aggregates: None,
         }
     }
@@ -133,7 +134,7 @@ pub struct Scan {
     schema: SchemaRef,
     row_refs: bool,
     batch_rows: usize,
-    codes: Vec<ColumnId>,
+    forms: Vec<(ColumnId, Form)>,
     pieces: Vec<Piece>,
     next: AtomicUsize,
     /// Rows that may still be returned.
@@ -179,15 +180,17 @@ fn column(view: &TableView, id: ColumnId) -> Result<Column> {
     view.schema().column(id).cloned().ok_or_else(|| Error::internal(format!("scan of unknown column {id}")))
 }
 
+/// The form that `forms` have column `id` in.
+fn form_of(forms: &[(ColumnId, Form)], id: ColumnId) -> Form {
+    forms.iter().find(|(of, _)| *of == id).map(|(_, form)| *form).unwrap_or_default()
+}
+
 /// The columns and the conditions of `request` with their columns, and the schema of its batches.
 fn resolve(view: &TableView, request: &ScanRequest) -> Result<Resolved> {
     let columns = request.columns.iter().map(|&id| column(view, id)).collect::<Result<Vec<_>>>()?;
     let predicates = request.predicates.iter().map(|p| Ok((p.clone(), column(view, p.column())?)));
     let predicates = predicates.collect::<Result<Vec<_>>>()?;
-    let data_type = |column: &Column| match request.codes.contains(&column.id) {
-        true => ArrowType::Dictionary(Box::new(ArrowType::UInt32), Box::new(column.data_type.arrow())),
-        false => column.data_type.arrow(),
-    };
+    let data_type = |column: &Column| form_of(&request.forms, column.id).arrow(column.data_type);
     let mut fields: Vec<Field> = columns.iter().map(|c| Field::new(&c.name, data_type(c), c.nullable)).collect();
     if request.row_refs {
         fields.push(Field::new(ROW_REF_COLUMN, ArrowType::UInt64, false));
@@ -214,7 +217,7 @@ impl Scan {
             schema,
             row_refs: request.row_refs,
             batch_rows: request.rows_of_batch(),
-            codes: request.codes.clone(),
+            forms: request.forms.clone(),
             pieces: Vec::new(),
             next: AtomicUsize::new(0),
             left: AtomicUsize::new(request.limit.unwrap_or(usize::MAX)),

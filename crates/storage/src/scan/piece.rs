@@ -15,7 +15,7 @@ use crate::predicate::{Predicate, Prune};
 use crate::scan::Scan;
 use crate::scan::dynamic_filter::ColumnFilter;
 use crate::schema::Column;
-use crate::segment::{Segment, codes_of, sum_of_array};
+use crate::segment::{Form, Segment, sum_of_array};
 use crate::write_set::OwnChunk;
 
 /// Rows of a segment a worker takes at once: a multiple of a batch, small enough that two cores finish together.
@@ -209,7 +209,7 @@ impl Piece {
                 return Ok(());
             }
             if before >= rows.len() / DENSE_OF {
-                let Some(selected) = filter.select(&*self.read(&filter.column, rows)?)? else { continue };
+                let Some(selected) = filter.select(&*self.read(Form::Values, &filter.column, rows)?)? else { continue };
                 match selection.as_mut() {
                     Some(all) => bitmap::and_in_place(all, &selected),
                     None => *selection = Some(selected),
@@ -218,7 +218,9 @@ impl Piece {
                 let mut offsets = Vec::with_capacity(before);
                 bitmap::indices(selection, &mut offsets);
                 offsets.iter_mut().for_each(|offset| *offset += rows.start);
-                let Some(selected) = filter.select(&*self.gather(&filter.column, &offsets)?)? else { continue };
+                let Some(selected) = filter.select(&*self.gather(Form::Values, &filter.column, &offsets)?)? else {
+                    continue;
+                };
                 for (at, offset) in offsets.iter().enumerate() {
                     if !bitmap::get(&selected, at) {
                         bitmap::clear(selection, (offset - rows.start) as usize);
@@ -234,7 +236,7 @@ impl Piece {
         match self {
             Self::Segment { segment, rows, .. } => segment.select(predicate, column, rows.clone()),
             Self::Delta { .. } | Self::Own { .. } => {
-                let array = self.read(column, self.rows())?;
+                let array = self.read(Form::Values, column, self.rows())?;
                 predicate.evaluate(array.as_ref(), column.data_type)
             }
         }
@@ -277,66 +279,53 @@ impl Piece {
         match self {
             Self::Segment { segment, rows, .. } => segment.sum(column, rows.clone(), selection, with_sum),
             Self::Delta { .. } | Self::Own { .. } => {
-                let array = self.read(column, self.rows())?;
+                let array = self.read(Form::Values, column, self.rows())?;
                 sum_of_array(array.as_ref(), selection, with_sum)
                     .ok_or_else(|| crate::Error::internal(format!("the sum of column {}", column.name)))
             }
         }
     }
 
-    /// Decodes `rows` (of the container) of `column`.
-    pub(super) fn read(&self, column: &Column, rows: Range<u32>) -> Result<ArrayRef> {
-        match self {
-            Self::Segment { segment, .. } => segment.read(column, rows),
+    /// Decodes `rows` (of the container) of `column`, in `form`.
+    pub(super) fn read(&self, form: Form, column: &Column, rows: Range<u32>) -> Result<ArrayRef> {
+        let values = match self {
+            Self::Segment { segment, .. } => return segment.read_in(form, column, rows),
             Self::Delta { delta, .. } => delta.read(column, rows),
             Self::Own { chunk, .. } => {
                 let rows = (rows.start - chunk.first()) as usize..(rows.end - chunk.first()) as usize;
                 the_one(chunk.rows().to_arrays(&[column.id], rows)?)
             }
-        }
+        };
+        form.of(values?, column.data_type)
     }
 
     /// Decodes those of `rows` (of the container) that `selection` has, `count` of them; `None` where it is no better
     /// to read all and filter them.
     pub(super) fn read_selected(
         &self,
+        form: Form,
         column: &Column,
         rows: Range<u32>,
         selection: &[u64],
         count: usize,
     ) -> Result<Option<ArrayRef>> {
         match self {
-            Self::Segment { segment, .. } => segment.read_selected(column, rows, selection, count),
+            Self::Segment { segment, .. } => segment.read_selected(form, column, rows, selection, count),
             Self::Delta { .. } | Self::Own { .. } => Ok(None),
         }
     }
 
-    /// Decodes the rows at `offsets` (of the container, ascending) of `column`.
-    pub(super) fn gather(&self, column: &Column, offsets: &[u32]) -> Result<ArrayRef> {
-        match self {
-            Self::Segment { segment, .. } => segment.gather(column, offsets),
+    /// Decodes the rows at `offsets` (of the container, ascending) of `column`, in `form`.
+    pub(super) fn gather(&self, form: Form, column: &Column, offsets: &[u32]) -> Result<ArrayRef> {
+        let values = match self {
+            Self::Segment { segment, .. } => return segment.gather_in(form, column, offsets),
             Self::Delta { delta, .. } => delta.gather(column, offsets),
             Self::Own { chunk, .. } => {
                 let places: Vec<u32> = offsets.iter().map(|offset| offset - chunk.first()).collect();
                 the_one(chunk.rows().take_arrays(&[column.id], &places)?)
             }
-        }
-    }
-
-    /// Rows `rows` of `column` as an Arrow dictionary.
-    pub(super) fn read_codes(&self, column: &Column, rows: Range<u32>) -> Result<ArrayRef> {
-        match self {
-            Self::Segment { segment, .. } => segment.read_codes(column, rows),
-            Self::Delta { .. } | Self::Own { .. } => codes_of(self.read(column, rows)?),
-        }
-    }
-
-    /// The rows at `offsets` of `column` as an Arrow dictionary.
-    pub(super) fn gather_codes(&self, column: &Column, offsets: &[u32]) -> Result<ArrayRef> {
-        match self {
-            Self::Segment { segment, .. } => segment.gather_codes(column, offsets),
-            Self::Delta { .. } | Self::Own { .. } => codes_of(self.gather(column, offsets)?),
-        }
+        };
+        form.of(values?, column.data_type)
     }
 
     /// References of the rows at `offsets`.

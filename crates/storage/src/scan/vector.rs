@@ -17,7 +17,7 @@ use super::piece::Piece;
 use crate::error::Result;
 use crate::ids::ColumnId;
 use crate::schema::Column;
-use crate::segment::{Kept, is_dense};
+use crate::segment::{Form, Kept, is_dense};
 
 /// See the module.
 pub(super) struct Vector<'p> {
@@ -72,29 +72,36 @@ impl<'p> Vector<'p> {
 
     /// The values of `column` in the rows that are left, held for whoever asks again.
     pub(super) fn column(&mut self, column: &Column) -> Result<ArrayRef> {
-        if let Some((_, values)) = self.held.iter().find(|(id, _)| *id == column.id) {
-            return Ok(values.clone());
+        if let Some(values) = self.held(column) {
+            return Ok(values);
         }
-        let values = match &self.rows {
-            Rows::Whole(range) => self.piece.read(column, range.clone())?,
-            Rows::Dense(range, kept) => {
-                match self.piece.read_selected(column, range.clone(), kept.words(), kept.count())? {
-                    Some(values) => values,
-                    None => kept.filter(&self.piece.read(column, range.clone())?)?,
-                }
-            }
-            Rows::Sparse(offsets) => self.piece.gather(column, offsets)?,
-        };
+        let values = self.read(Form::Values, column)?;
         self.held.push((column.id, values.clone()));
         Ok(values)
     }
 
-    /// The values of `column` in the rows that are left, as an Arrow dictionary.
-    pub(super) fn codes(&self, column: &Column) -> Result<ArrayRef> {
+    /// The values of `column` in the rows that are left, in `form`, for the output.
+    pub(super) fn output(&self, form: Form, column: &Column) -> Result<ArrayRef> {
+        match self.held(column) {
+            Some(values) if form != Form::Codes => form.of(values, column.data_type),
+            _ => self.read(form, column),
+        }
+    }
+
+    fn held(&self, column: &Column) -> Option<ArrayRef> {
+        self.held.iter().find(|(id, _)| *id == column.id).map(|(_, values)| values.clone())
+    }
+
+    fn read(&self, form: Form, column: &Column) -> Result<ArrayRef> {
         match &self.rows {
-            Rows::Whole(range) => self.piece.read_codes(column, range.clone()),
-            Rows::Dense(range, kept) => kept.filter(&self.piece.read_codes(column, range.clone())?),
-            Rows::Sparse(offsets) => self.piece.gather_codes(column, offsets),
+            Rows::Whole(range) => self.piece.read(form, column, range.clone()),
+            Rows::Dense(range, kept) => {
+                match self.piece.read_selected(form, column, range.clone(), kept.words(), kept.count())? {
+                    Some(values) => Ok(values),
+                    None => kept.filter(&self.piece.read(form, column, range.clone())?),
+                }
+            }
+            Rows::Sparse(offsets) => self.piece.gather(form, column, offsets),
         }
     }
 

@@ -7,11 +7,11 @@ use mainstem_kernels::bitmap;
 
 use crate::error::Result;
 use crate::ids::ColumnId;
-use crate::scan::Scan;
 use crate::scan::piece::{Piece, Selected};
 use crate::scan::row_filter::arrange;
 use crate::scan::vector::Vector;
-use crate::segment::is_dense;
+use crate::scan::{Scan, form_of};
+use crate::segment::{Form, is_dense};
 use crate::version::Work;
 
 /// Iterator over batches; `None` when the queue is empty or the limit is reached. A batch is empty where row filters
@@ -178,11 +178,9 @@ fn emit(scan: &Scan, piece: &Piece, current: &mut Current, emitted: &mut Emitted
         vector.truncate(count);
         let mut columns = Vec::with_capacity(scan.columns.len() + 1);
         for column in &scan.columns {
-            columns.push(if scan.codes.contains(&column.id) {
-                vector.codes(column)?
-            } else {
-                vector.column(column)?
-            });
+            let form = form_of(&scan.forms, column.id);
+            // A column that stands twice is read once.
+            columns.push(if form == Form::Values { vector.column(column)? } else { vector.output(form, column)? });
         }
         if scan.row_refs {
             columns.push(vector.row_refs());

@@ -11,7 +11,7 @@ use arrow_array::ArrayRef;
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use mainstem_kernels::bitmap;
 
-use super::encoding::{Damage, EncodedValues, Encoding, EntrySelection, Sections};
+use super::encoding::{Damage, EncodedValues, Encoding, EntrySelection, Form, Sections};
 use crate::error::{Error, Result};
 use crate::predicate::{Predicate, compare_values};
 use crate::row::Value;
@@ -102,25 +102,25 @@ impl ColumnBlock {
         Err(Error::internal(format!("rows {rows:?} of a block of {}", self.rows)))
     }
 
-    /// Rows `rows` as an Arrow array of the column's type.
-    pub fn read(&self, rows: Range<usize>) -> Result<ArrayRef> {
+    /// Rows `rows` as an Arrow array in `form`.
+    pub fn read(&self, form: Form, rows: Range<usize>) -> Result<ArrayRef> {
         let nulls = self.nulls_of(&rows)?;
-        self.values.read(self.data_type, rows, nulls)
+        self.values.read((self.data_type, form), rows, nulls)
     }
 
     /// Those of `rows` that `selection` has, `count` of them; `None` where it is no better to read all and filter them.
-    pub fn read_selected(&self, rows: Range<usize>, selection: &[u64], count: usize) -> Result<Option<ArrayRef>> {
+    pub fn read_selected(
+        &self,
+        form: Form,
+        rows: Range<usize>,
+        selection: &[u64],
+        count: usize,
+    ) -> Result<Option<ArrayRef>> {
         self.check(&rows)?;
         match &self.nulls {
-            Nulls::None => self.values.read_selected(self.data_type, rows, selection, count),
+            Nulls::None => self.values.read_selected((self.data_type, form), rows, selection, count),
             Nulls::Some(_) | Nulls::All => Ok(None),
         }
-    }
-
-    /// Rows `rows` as an Arrow dictionary of the column's type.
-    pub fn read_codes(&self, rows: Range<usize>) -> Result<ArrayRef> {
-        let nulls = self.nulls_of(&rows)?;
-        self.values.read_codes(self.data_type, rows, nulls)
     }
 
     fn nulls_of(&self, rows: &Range<usize>) -> Result<Option<NullBuffer>> {
@@ -132,16 +132,10 @@ impl ColumnBlock {
         })
     }
 
-    /// The rows at `offsets`, in their order, as an Arrow array of the column's type.
-    pub fn gather(&self, offsets: &[u32]) -> Result<ArrayRef> {
+    /// The rows at `offsets`, in their order, as an Arrow array in `form`.
+    pub fn gather(&self, form: Form, offsets: &[u32]) -> Result<ArrayRef> {
         let nulls = self.nulls_at(offsets)?;
-        self.values.gather(self.data_type, offsets, nulls)
-    }
-
-    /// The rows at `offsets`, in their order, as an Arrow dictionary of the column's type.
-    pub fn gather_codes(&self, offsets: &[u32]) -> Result<ArrayRef> {
-        let nulls = self.nulls_at(offsets)?;
-        self.values.gather_codes(self.data_type, offsets, nulls)
+        self.values.gather((self.data_type, form), offsets, nulls)
     }
 
     fn nulls_at(&self, offsets: &[u32]) -> Result<Option<NullBuffer>> {

@@ -41,8 +41,8 @@ mod verify;
 pub(crate) mod tests;
 
 pub use cache::{BlockCache, CacheStats};
-pub use encoding::Encoding;
-pub(crate) use encoding::{EntrySelection, codes_of, sum_of_array};
+pub use encoding::{Encoding, Form, is_narrow};
+pub(crate) use encoding::{EntrySelection, sum_of_array};
 pub use file::{container_of, parse_segment_name, segment_path};
 pub use format::{BlockRef, ColumnMeta, KeyBounds, SegmentMeta, ZoneMap};
 pub(crate) use kept::{Kept, is_dense};

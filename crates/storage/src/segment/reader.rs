@@ -17,7 +17,7 @@ use mainstem_kernels::bitmap;
 
 use super::block::ColumnBlock;
 use super::cache::{BlockCache, OpenBlock, OpenBlocks, Place};
-use super::encoding::{ALIGN, Damage, EntrySelection, codes_of, sum_of_array, wide_value};
+use super::encoding::{ALIGN, Damage, EntrySelection, Form, sum_of_array, wide_value};
 use super::file::SegmentFile;
 use super::format::{BlockRef, ColumnMeta, SegmentMeta, body_bytes};
 use crate::deletes::DeleteLog;
@@ -132,54 +132,49 @@ impl Segment {
     /// # Errors
     /// Corrupt, Io; Internal for rows that are not there or a column of another type.
     pub fn read(&self, column: &Column, rows: Range<u32>) -> Result<ArrayRef> {
+        self.read_in(Form::Values, column, rows)
+    }
+
+    /// The same rows as an array in `form`. Errors as [`Segment::read`].
+    pub(crate) fn read_in(&self, form: Form, column: &Column, rows: Range<u32>) -> Result<ArrayRef> {
         let rows = self.checked(&rows)?;
         match self.column(column)? {
-            Some(at) => self.block(at)?.read(rows),
-            None => constant_array(&column.missing_value, column.data_type, rows.len()),
+            Some(at) => self.block(at)?.read(form, rows),
+            None => form.of(constant_array(&column.missing_value, column.data_type, rows.len())?, column.data_type),
         }
     }
 
-    /// Those of the rows that `selection` has, `count` of them; `None` where it is no better to read all and filter
-    /// them. Errors as [`Segment::read`].
+    /// Those of the rows that `selection` has, `count` of them, in `form`; `None` where it is no better to read all and
+    /// filter them. Errors as [`Segment::read`].
     pub(crate) fn read_selected(
         &self,
+        form: Form,
         column: &Column,
         rows: Range<u32>,
         selection: &[u64],
         count: usize,
     ) -> Result<Option<ArrayRef>> {
         match self.column(column)? {
-            Some(at) => self.block(at)?.read_selected(self.checked(&rows)?, selection, count),
+            Some(at) => self.block(at)?.read_selected(form, self.checked(&rows)?, selection, count),
             None => Ok(None),
-        }
-    }
-
-    /// The same rows as an Arrow dictionary: codes into distinct values where the column is stored so. Errors as
-    /// [`Segment::read`].
-    pub(crate) fn read_codes(&self, column: &Column, rows: Range<u32>) -> Result<ArrayRef> {
-        match self.column(column)? {
-            Some(at) => self.block(at)?.read_codes(self.checked(&rows)?),
-            None => codes_of(self.read(column, rows)?),
-        }
-    }
-
-    /// The rows at `offsets`, in their order, as [`Segment::read_codes`].
-    pub(crate) fn gather_codes(&self, column: &Column, offsets: &[u32]) -> Result<ArrayRef> {
-        match self.column(column)? {
-            Some(at) if offsets.len() > limits::GATHER_PAGES_MAX => self.block(at)?.gather_codes(offsets),
-            _ => codes_of(self.gather(column, offsets)?),
         }
     }
 
     /// The rows at `offsets`, in their order, of `column`. Errors as [`Segment::read`].
     pub fn gather(&self, column: &Column, offsets: &[u32]) -> Result<ArrayRef> {
-        match self.column(column)? {
+        self.gather_in(Form::Values, column, offsets)
+    }
+
+    /// The rows at `offsets`, in their order, of `column` in `form`. Errors as [`Segment::read`].
+    pub(crate) fn gather_in(&self, form: Form, column: &Column, offsets: &[u32]) -> Result<ArrayRef> {
+        let values = match self.column(column)? {
             Some(at) => match self.gather_pages(at, offsets)? {
-                Some(few) => Ok(few),
-                None => self.block(at)?.gather(offsets),
+                Some(few) => few,
+                None => return self.block(at)?.gather(form, offsets),
             },
-            None => constant_array(&column.missing_value, column.data_type, offsets.len()),
-        }
+            None => constant_array(&column.missing_value, column.data_type, offsets.len())?,
+        };
+        form.of(values, column.data_type)
     }
 
     /// The rows of `rows` for which `predicate`, which must be on `column`, is true: bit `i` of the answer is row

@@ -6,7 +6,7 @@
 use arrow_array::{Array, ArrayRef};
 
 use super::block::ColumnBlock;
-use super::encoding::Damage;
+use super::encoding::{Damage, Form};
 use super::format::{BlockRef, ColumnMeta};
 use super::reader::Segment;
 use crate::error::{Error, Result};
@@ -52,7 +52,7 @@ impl Segment {
 
     fn verify_column(&self, column: &ColumnMeta, block: &ColumnBlock) -> Result<()> {
         let damage = |what: &str| Err(self.damage(column.block.as_ref(), format!("column {}: {what}", column.id)));
-        let array = block.read(0..block.rows())?;
+        let array = block.read(Form::Values, 0..block.rows())?;
         if array.null_count() != column.null_count as usize {
             return damage("count of NULLs");
         }
@@ -113,7 +113,7 @@ impl Segment {
         key.iter()
             .map(|id| match (self.meta().column(*id), schema.column(*id)) {
                 (Some(column), Some(defined)) => {
-                    let array = self.fresh_block(column).and_then(|block| block.read(0..block.rows()))?;
+                    let array = self.fresh_block(column).and_then(|block| block.read(Form::Values, 0..block.rows()))?;
                     if !defined.nullable && array.null_count() > 0 {
                         return Err(self.damage(column.block.as_ref(), format!("column {id}: NULL in a key")));
                     }

@@ -30,7 +30,7 @@ const SHARE_OF_ALL: usize = 2;
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct KeyCollector {
+pub(in crate::exec) struct KeyCollector {
     input: Arc<dyn ExecutionPlan>,
     /// Columns of integers, with what becomes of their values.
     keys: Vec<(usize, Arc<RuntimeFilter>)>,

@@ -40,7 +40,7 @@ use mainstem_postgres::function::{Carried, Named};
 use mainstem_storage::limits::DYNAMIC_FILTER_MIN_ROWS;
 use mainstem_storage::scan::FirstRows;
 
-use self::key_collector::KeyCollector;
+pub(super) use self::key_collector::KeyCollector;
 use self::push_down::push_down;
 use crate::provider::{RuntimeFilter, StoreSource};
 

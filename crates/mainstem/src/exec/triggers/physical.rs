@@ -48,6 +48,7 @@ pub(super) const TRIGGERS: &[(&str, Kinds)] = &[
     ("spilling_aggregates", AGGREGATE | DISTINCT | SUBQUERY),
     ("spilling_joins", JOIN | SUBQUERY),
     ("eager_probes", JOIN | SUBQUERY),
+    ("narrow_decimals", AGGREGATE),
     ("code_aggregates", AGGREGATE | DISTINCT),
     ("ordered_group_by", AGGREGATE | DISTINCT),
 ];

@@ -58,7 +58,7 @@ impl StoreSource {
     /// The order of output columns `ats`, if rows can be read in it: see [`StoreSource::in_disjoint_ranges`].
     fn order_by(&self, ats: &[usize]) -> Option<Vec<PhysicalSortExpr>> {
         let has_filters = !self.filters.is_empty() || !self.row_filters.is_empty();
-        let is_told = !self.request.codes.is_empty() || self.request.zone_aggregates.is_some();
+        let is_told = !self.request.forms.is_empty() || self.request.zone_aggregates.is_some();
         let is_plain = self.order.is_none() && self.request.limit.is_none() && !has_filters && !is_told;
         let leading = self.column_at(*ats.first()?).filter(|id| is_plain && self.table.sort_key.first() == Some(id))?;
         self.table.column(leading).filter(|column| column.data_type.is_whole() && !column.nullable)?;

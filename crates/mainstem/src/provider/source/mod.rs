@@ -9,12 +9,14 @@
 //! Scans may be told keys that joins find while the plan runs (`runtime_filter`), for which their streams wait
 //! (`stream`).
 //!
-//! A source for an aggregation may leave out what metadata and codes answer for (`zone_aggregates`).
+//! A source for an aggregation may leave out what metadata and codes answer for (`zone_aggregates`), and give columns in
+//! other forms than their own (`forms`).
 //!
 //! The source of a physical plan that is kept has a [`ScanSlot`] instead of a view, and counts nothing.
 
 mod executions;
 mod expression_filter;
+mod forms;
 mod key_ranges;
 mod runtime_filter;
 mod stream;
@@ -26,7 +28,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::{DataType as ArrowType, Schema, SchemaRef};
+use arrow::datatypes::{Schema, SchemaRef};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -46,6 +48,7 @@ use mainstem_storage::predicate::{CompareOp, Predicate, ValueRange};
 use mainstem_storage::row::Value;
 use mainstem_storage::scan::{LiveFilters, OrderedScan, ROW_REF_COLUMN, RowFilter, Scan, ScanCounts, ScanRequest};
 use mainstem_storage::schema::{DataType as ColumnType, TableSchema};
+use mainstem_storage::segment::Form;
 use mainstem_storage::version::TableView;
 
 pub(crate) use self::executions::Executions;
@@ -215,33 +218,6 @@ impl StoreSource {
         }
     }
 
-    /// The same, whose output columns `texts` come as Arrow dictionaries; `None` where they cannot.
-    pub(crate) fn with_codes(&self, texts: &[usize]) -> Option<Self> {
-        let is_told = !self.request.codes.is_empty() || self.request.zone_aggregates.is_some();
-        if self.snapshot.is_slot() || self.order.is_some() || is_told {
-            return None;
-        }
-        let mut source = self.clone();
-        source.request.codes = texts.iter().map(|at| self.column_at(*at)).collect::<Option<_>>()?;
-        let fields = self.schema.fields().iter().enumerate().map(|(at, field)| {
-            // A column that stands twice comes as a dictionary twice.
-            let is_coded = self.column_at(at).is_some_and(|id| source.request.codes.contains(&id));
-            if is_coded == texts.contains(&at) { Some((is_coded, field)) } else { None }
-        });
-        let fields = fields.map(|field| {
-            field.map(|(is_coded, field)| match is_coded {
-                true => {
-                    let data_type = Box::new(field.data_type().clone());
-                    let coded = ArrowType::Dictionary(Box::new(ArrowType::UInt32), data_type);
-                    Arc::new(field.as_ref().clone().with_data_type(coded))
-                }
-                false => field.clone(),
-            })
-        });
-        source.schema = Arc::new(Schema::new(fields.collect::<Option<Vec<_>>>()?));
-        Some(source)
-    }
-
     /// Whether it reads all rows of its table.
     pub(crate) fn reads_all(&self) -> bool {
         let has_filters = !self.filters.is_empty() || !self.row_filters.is_empty();
@@ -278,7 +254,7 @@ impl StoreSource {
     /// The request with the predicates of a run.
     fn request_for(&self, predicates: Vec<Predicate>) -> ScanRequest {
         let (columns, zone_aggregates) = (self.request.columns.clone(), self.request.zone_aggregates.clone());
-        ScanRequest { columns, predicates, codes: Vec::new(), zone_aggregates, ..self.request }
+        ScanRequest { columns, predicates, forms: Vec::new(), zone_aggregates, ..self.request }
     }
 
     /// The rows of this run, if they were found already.
@@ -444,9 +420,13 @@ impl DataSource for StoreSource {
             }
             write!(f, "]")?;
         }
-        if !self.request.codes.is_empty() {
-            let name = |id: &ColumnId| self.table.column(*id).map_or("?", |column| column.name.as_str());
-            write!(f, ", codes=[{}]", self.request.codes.iter().map(name).collect::<Vec<_>>().join(", "))?;
+        for (form, shown) in [(Form::Codes, "codes"), (Form::Narrow, "narrow")] {
+            let columns = self.request.forms.iter().filter(|(_, of)| *of == form);
+            let name = |(id, _): &(ColumnId, Form)| self.table.column(*id).map_or("?", |column| column.name.as_str());
+            let names: Vec<&str> = columns.map(name).collect();
+            if !names.is_empty() {
+                write!(f, ", {shown}=[{}]", names.join(", "))?;
+            }
         }
         if let Some(limit) = self.request.limit {
             write!(f, ", limit={limit}")?;

@@ -20,7 +20,7 @@ impl StoreSource {
         let has_filters = !self.filters.is_empty() || !self.row_filters.is_empty();
         let is_plain = self.order.is_none() && self.request.limit.is_none() && !has_filters;
         if !is_plain
-            || !self.request.codes.is_empty()
+            || !self.request.forms.is_empty()
             || self.request.row_refs
             || self.request.zone_aggregates.is_some()
         {

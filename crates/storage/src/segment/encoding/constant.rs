@@ -10,6 +10,7 @@ use arrow_buffer::{BooleanBuffer, NullBuffer};
 use mainstem_kernels::bitmap;
 
 use super::condition::wrong_constant;
+use super::form::Form;
 use super::native::{Native, Place, dispatch, wide_value};
 use super::sections::Damage;
 use crate::error::Result;
@@ -52,7 +53,7 @@ impl Constant {
     }
 
     /// `len` rows as an Arrow array.
-    pub fn read(&self, data_type: DataType, len: usize, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+    pub fn read(&self, (data_type, form): (DataType, Form), len: usize, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
         fn numbers<N: Native>(
             value: &Value,
             data_type: DataType,
@@ -65,7 +66,10 @@ impl Constant {
             }
         }
         if self.value.is_null() {
-            return Ok(new_null_array(&data_type.arrow(), len));
+            return Ok(new_null_array(&form.arrow(data_type), len));
+        }
+        if form.narrows(data_type) {
+            return numbers::<i64>(&self.value, data_type, len, nulls);
         }
         dispatch!(data_type,
         N => numbers::<N>(&self.value, data_type, len, nulls),
@@ -87,7 +91,7 @@ impl Constant {
 
     /// The value, and a NULL behind it.
     pub fn entries(&self, data_type: DataType) -> Result<ArrayRef> {
-        self.read(data_type, 2, Some(NullBuffer::from(vec![true, false])))
+        self.read((data_type, Form::Values), 2, Some(NullBuffer::from(vec![true, false])))
     }
 
     /// The value.

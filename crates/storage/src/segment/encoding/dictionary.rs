@@ -16,6 +16,7 @@ use mainstem_kernels::{bitmap, bitpack, gather};
 
 use super::super::sketch::DistinctSketch;
 use super::condition::{Condition, on_dictionary, select_codes};
+use super::form::Form;
 use super::frame::{PLACES_BEHIND, codes_upto};
 use super::native::Native;
 use super::plain::{self, Plain, TextForm, partition};
@@ -335,18 +336,19 @@ impl Dictionary {
         self.values.value_bytes()
     }
 
-    /// Rows `rows` as an Arrow array; text as views onto the dictionary.
-    pub fn read(&self, data_type: DataType, rows: Range<usize>, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+    /// Rows `rows` as an Arrow array, in [`Form::Codes`] as codes into the distinct values; text as views onto the
+    /// dictionary.
+    pub fn read(&self, target: (DataType, Form), rows: Range<usize>, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
         let mut codes = vec![0u32; rows.len()];
         bitpack::unpack_u32(&self.packed, self.width, rows.start, &mut codes);
-        self.values.take(data_type, codes, nulls)
+        self.array(target, codes, nulls)
     }
 
     /// Those of `rows` that `selection` has, `count` of them, without NULLs, as an Arrow array. Codes are left out
     /// before values are looked up.
     pub fn read_selected(
         &self,
-        data_type: DataType,
+        target: (DataType, Form),
         rows: Range<usize>,
         selection: &[u64],
         count: usize,
@@ -357,7 +359,7 @@ impl Dictionary {
             bitpack::unpack_u32(&self.packed, self.width, start, codes);
             gather::filter_numbers(codes, selected, &mut kept);
         }
-        self.values.take(data_type, kept, None)
+        self.array(target, kept, None)
     }
 
     /// The sum of the values of those of `rows` that `selection` has; `None` if they are no integers.
@@ -374,29 +376,17 @@ impl Dictionary {
         Some(all)
     }
 
-    /// The values at `offsets` as an Arrow array.
-    pub fn gather(&self, data_type: DataType, offsets: &[u32], nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+    /// The values at `offsets` as an Arrow array, as [`Dictionary::read`].
+    pub fn gather(&self, target: (DataType, Form), offsets: &[u32], nulls: Option<NullBuffer>) -> Result<ArrayRef> {
         let mut codes = Vec::with_capacity(offsets.len());
         gather::gather_packed(&self.packed, self.width, offsets, &mut codes);
-        self.values.take(data_type, codes.into_iter().map(|code| code as u32).collect(), nulls)
+        self.array(target, codes.into_iter().map(|code| code as u32).collect(), nulls)
     }
 
-    /// Rows `rows` as codes into the distinct values.
-    pub fn read_codes(&self, data_type: DataType, rows: Range<usize>, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
-        let mut codes = vec![0u32; rows.len()];
-        bitpack::unpack_u32(&self.packed, self.width, rows.start, &mut codes);
-        self.with_codes(data_type, codes, nulls)
-    }
-
-    /// The rows at `offsets` as codes into the distinct values.
-    pub fn gather_codes(&self, data_type: DataType, offsets: &[u32], nulls: Option<NullBuffer>) -> Result<ArrayRef> {
-        let mut codes = Vec::with_capacity(offsets.len());
-        gather::gather_packed(&self.packed, self.width, offsets, &mut codes);
-        self.with_codes(data_type, codes.into_iter().map(|code| code as u32).collect(), nulls)
-    }
-
-    fn with_codes(&self, data_type: DataType, codes: Vec<u32>, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
-        let values = self.values.read(data_type, 0..self.distinct(), None)?;
+    /// The values that `codes` name.
+    fn array(&self, target: (DataType, Form), codes: Vec<u32>, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+        let (data_type, Form::Codes) = target else { return self.values.take(target, codes, nulls) };
+        let values = self.values.read((data_type, Form::Values), 0..self.distinct(), None)?;
         let codes = UInt32Array::try_new(codes.into(), nulls)?;
         Ok(Arc::new(DictionaryArray::try_new(codes, values)?))
     }
@@ -407,7 +397,7 @@ impl Dictionary {
         let is_value = BooleanBuffer::collect_bool(distinct + 1, |entry| entry < distinct);
         // The slot of the NULL has some value.
         let codes = (0..distinct as u32).chain([0]).collect();
-        self.values.take(data_type, codes, Some(NullBuffer::new(is_value)))
+        self.values.take((data_type, Form::Values), codes, Some(NullBuffer::new(is_value)))
     }
 
     /// Rows of `rows` whose codes meet `condition`.

@@ -14,8 +14,8 @@
 //! single row without the others.
 //!
 //! One file per encoding, all of one shape: `open`, `read`, `gather`, `value`, `equal_range`, `select`, and functions
-//! that give the encoded size and encode. `native` has the number types, `condition` translates predicates, `single`
-//! reads one row from the few bytes that it is in.
+//! that give the encoded size and encode. `native` has the number types, `form` the types of arrays, `condition` translates
+//! predicates, `single` reads one row from the few bytes that it is in.
 //!
 //! Invariants: an open encoding answers for each row below its row count without a panic, whatever bytes it came from.
 //! NULLs are the block's matter: here a NULL slot has some value.
@@ -23,6 +23,7 @@
 //! It does not own: files, checksums, NULLs, zone maps.
 
 mod native;
+mod form;
 mod sections;
 mod condition;
 mod plain;
@@ -36,9 +37,8 @@ mod choose;
 mod single;
 
 use std::ops::Range;
-use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, DictionaryArray, UInt32Array};
+use arrow_array::ArrayRef;
 use arrow_buffer::NullBuffer;
 use mainstem_kernels::bitmap;
 
@@ -51,6 +51,7 @@ use crate::schema::DataType;
 
 pub(crate) use choose::{encode, is_stored_as};
 pub(crate) use condition::EntrySelection;
+pub use form::{Form, is_narrow};
 pub(crate) use native::wide_value;
 pub(crate) use plain::sum_of_array;
 pub(crate) use sections::{ALIGN, Damage, Sections, begin_section};
@@ -131,13 +132,6 @@ impl Encoding {
     }
 }
 
-/// `values` as an Arrow dictionary in which each row has a value of its own.
-pub(crate) fn codes_of(values: ArrayRef) -> Result<ArrayRef> {
-    let codes: Vec<u32> = (0..values.len() as u32).collect();
-    let codes = UInt32Array::try_new(codes.into(), values.logical_nulls())?;
-    Ok(Arc::new(DictionaryArray::try_new(codes, values)?))
-}
-
 /// An open column without its NULLs.
 #[derive(Debug)]
 pub(crate) enum EncodedValues {
@@ -204,41 +198,50 @@ impl EncodedValues {
         }
     }
 
-    /// Rows `rows` as an Arrow array with the given NULLs.
-    pub fn read(&self, data_type: DataType, rows: Range<usize>, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
-        match self {
-            Self::Constant(constant) => constant.read(data_type, rows.len(), nulls),
-            Self::Dictionary(dictionary) => dictionary.read(data_type, rows, nulls),
-            Self::Frame(frame) => frame.read(data_type, rows, nulls),
-            Self::VectorFrames(frames) => frames.read(data_type, rows, nulls),
-            Self::Plain(plain) => plain.read(data_type, rows, nulls),
-        }
+    /// Rows `rows` as an Arrow array with the given NULLs. In [`Form::Codes`] each row of an encoding without codes has
+    /// its own.
+    pub fn read(
+        &self,
+        (data_type, form): (DataType, Form),
+        rows: Range<usize>,
+        nulls: Option<NullBuffer>,
+    ) -> Result<ArrayRef> {
+        let (own, rest) = self.divided(form);
+        let target = (data_type, own);
+        let values = match self {
+            Self::Constant(constant) => constant.read(target, rows.len(), nulls),
+            Self::Dictionary(dictionary) => dictionary.read(target, rows, nulls),
+            Self::Frame(frame) => frame.read(target, rows, nulls),
+            Self::VectorFrames(frames) => frames.read(target, rows, nulls),
+            Self::Plain(plain) => plain.read(target, rows, nulls),
+        };
+        rest.of(values?, data_type)
     }
 
-    /// The rows at `offsets` as an Arrow array with the given NULLs.
-    pub fn gather(&self, data_type: DataType, offsets: &[u32], nulls: Option<NullBuffer>) -> Result<ArrayRef> {
-        match self {
-            Self::Constant(constant) => constant.read(data_type, offsets.len(), nulls),
-            Self::Dictionary(dictionary) => dictionary.gather(data_type, offsets, nulls),
-            Self::Frame(frame) => frame.gather(data_type, offsets, nulls),
-            Self::VectorFrames(frames) => frames.gather(data_type, offsets, nulls),
-            Self::Plain(plain) => plain.take(data_type, offsets.to_vec(), nulls),
-        }
+    /// The rows at `offsets` as an Arrow array with the given NULLs, as [`EncodedValues::read`].
+    pub fn gather(
+        &self,
+        (data_type, form): (DataType, Form),
+        offsets: &[u32],
+        nulls: Option<NullBuffer>,
+    ) -> Result<ArrayRef> {
+        let (own, rest) = self.divided(form);
+        let target = (data_type, own);
+        let values = match self {
+            Self::Constant(constant) => constant.read(target, offsets.len(), nulls),
+            Self::Dictionary(dictionary) => dictionary.gather(target, offsets, nulls),
+            Self::Frame(frame) => frame.gather(target, offsets, nulls),
+            Self::VectorFrames(frames) => frames.gather(target, offsets, nulls),
+            Self::Plain(plain) => plain.take(target, offsets.to_vec(), nulls),
+        };
+        rest.of(values?, data_type)
     }
 
-    /// Rows `rows` as codes into values, an Arrow dictionary; of encodings without codes each row has its own.
-    pub fn read_codes(&self, data_type: DataType, rows: Range<usize>, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
-        match self {
-            Self::Dictionary(dictionary) => dictionary.read_codes(data_type, rows, nulls),
-            other => codes_of(other.read(data_type, rows, nulls)?),
-        }
-    }
-
-    /// The rows at `offsets` as codes into values, as [`EncodedValues::read_codes`].
-    pub fn gather_codes(&self, data_type: DataType, offsets: &[u32], nulls: Option<NullBuffer>) -> Result<ArrayRef> {
-        match self {
-            Self::Dictionary(dictionary) => dictionary.gather_codes(data_type, offsets, nulls),
-            other => codes_of(other.gather(data_type, offsets, nulls)?),
+    /// What the encoding decodes for arrays in `form`, and what is made of that.
+    fn divided(&self, form: Form) -> (Form, Form) {
+        match (self, form) {
+            (Self::Dictionary(_), _) | (_, Form::Values | Form::Narrow) => (form, Form::Values),
+            (_, Form::Codes) => (Form::Values, Form::Codes),
         }
     }
 
@@ -283,17 +286,20 @@ impl EncodedValues {
     /// that is no better than reading all.
     pub fn read_selected(
         &self,
-        data_type: DataType,
+        (data_type, form): (DataType, Form),
         rows: Range<usize>,
         selection: &[u64],
         count: usize,
     ) -> Result<Option<ArrayRef>> {
-        match self {
-            Self::Frame(frame) => frame.read_selected(data_type, rows, selection, count),
-            Self::VectorFrames(frames) => frames.read_selected(data_type, rows, selection, count).map(Some),
-            Self::Dictionary(dictionary) => dictionary.read_selected(data_type, rows, selection, count).map(Some),
+        let (own, rest) = self.divided(form);
+        let target = (data_type, own);
+        let values = match self {
+            Self::Frame(frame) => frame.read_selected(target, rows, selection, count),
+            Self::VectorFrames(frames) => frames.read_selected(target, rows, selection, count).map(Some),
+            Self::Dictionary(dictionary) => dictionary.read_selected(target, rows, selection, count).map(Some),
             Self::Constant(_) | Self::Plain(_) => Ok(None),
-        }
+        };
+        values?.map(|values| rest.of(values, data_type)).transpose()
     }
 
     /// The sum of the values of those of `rows` that `selection` has, which are `count` and none of them NULL; `None`

@@ -5,16 +5,18 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use arrow_array::types::{
-    ArrowPrimitiveType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
-    Time64MicrosecondType, TimestampMicrosecondType,
+    ArrowPrimitiveType, Date32Type, Decimal64Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type,
+    Int64Type, Time64MicrosecondType, TimestampMicrosecondType,
 };
 use arrow_array::{Array, ArrayRef, FixedSizeBinaryArray, PrimitiveArray};
 use arrow_buffer::{ArrowNativeType, NullBuffer, ScalarBuffer};
+use arrow_schema::DataType as ArrowType;
 use mainstem_kernels::cast::Pod;
 use mainstem_kernels::compare::Plain as Comparable;
 use mainstem_kernels::hash::{hash_combine, hash_u64};
 use mainstem_kernels::{bitpack, extremes, sum};
 
+use super::form::Form;
 use crate::error::{Error, Result};
 use crate::row::{Value, uuid_array, uuid_at};
 use crate::schema::DataType;
@@ -89,7 +91,7 @@ pub(crate) trait Native: Pod + Comparable + ArrowNativeType {
     fn place(value: &Value) -> Option<Place<Self>>;
     /// The values of an Arrow array of this native type.
     fn values_of(array: &dyn Array) -> Option<ScalarBuffer<Self>>;
-    /// An Arrow array of `data_type`.
+    /// An Arrow array of `data_type`; of decimals in 64 bits, one in [`Form::Narrow`].
     fn array(data_type: DataType, values: ScalarBuffer<Self>, nulls: Option<NullBuffer>) -> Result<ArrayRef>;
 }
 
@@ -123,13 +125,14 @@ fn values_of<A: ArrowPrimitiveType>(array: &dyn Array) -> Option<ScalarBuffer<A:
     array.as_any().downcast_ref::<PrimitiveArray<A>>().map(|a| a.values().clone())
 }
 
-/// An array of `data_type` over `values`, of Arrow type `A`.
+/// An array of `data_type` over `values`, of Arrow type `A`: decimals of 64 bits are those of [`Form::Narrow`].
 fn primitive<A: ArrowPrimitiveType>(
     data_type: DataType,
     values: ScalarBuffer<A::Native>,
     nulls: Option<NullBuffer>,
 ) -> Result<ArrayRef> {
-    Ok(Arc::new(PrimitiveArray::<A>::try_new(values, nulls)?.with_data_type(data_type.arrow())))
+    let form = if matches!(A::DATA_TYPE, ArrowType::Decimal64(..)) { Form::Narrow } else { Form::Values };
+    Ok(Arc::new(PrimitiveArray::<A>::try_new(values, nulls)?.with_data_type(form.arrow(data_type))))
 }
 
 /// A defect: an encoding was asked for a type it does not hold.
@@ -223,7 +226,8 @@ integer!(i16, unpack_for_i16, 16, (extremes::extremes_i16, |values| Some(sum::su
 integer!(i32, unpack_for_i32, 32, (extremes::extremes_i32, |values| Some(sum::sum_i32(values))),
     |v| Value::Int(i64::from(v)), DataType::Integer => Int32Type, DataType::Date => Date32Type);
 integer!(i64, unpack_for_i64, 64, (extremes::extremes_i64, |values| Some(sum::sum_i64(values))), Value::Int,
-    DataType::BigInt => Int64Type, DataType::Time => Time64MicrosecondType, DataType::Timestamp | DataType::TimestampTz => TimestampMicrosecondType);
+    DataType::BigInt => Int64Type, DataType::Time => Time64MicrosecondType,
+    DataType::Timestamp | DataType::TimestampTz => TimestampMicrosecondType, DataType::Decimal { .. } => Decimal64Type);
 integer!(i128, unpack_for_i128, 64, (extremes_of_wide, sum_of_wide), Value::Decimal, DataType::Decimal { .. } => Decimal128Type);
 
 fn extremes_of_wide(values: &[i128]) -> Option<(i128, i128)> {
@@ -423,3 +427,16 @@ macro_rules! dispatch_integer {
     };
 }
 pub(crate) use dispatch_integer;
+
+/// As `dispatch_integer`, for the integer type that values of a [`DataType`] are decoded as in a [`Form`].
+macro_rules! dispatch_decoded {
+    ($data_type:expr, $form:expr, $n:ident => $integer:expr, else => $other:expr) => {
+        if $form.narrows($data_type) {
+            type $n = i64;
+            $integer
+        } else {
+            dispatch_integer!($data_type, $n => $integer, else => $other)
+        }
+    };
+}
+pub(crate) use dispatch_decoded;

@@ -20,6 +20,7 @@ use mainstem_kernels::fsst::{Symbols, TEXT_BYTES_MAX};
 use mainstem_kernels::{bitmap, bitpack, cast, gather, sum};
 
 use super::condition::{Condition, wrong_constant};
+use super::form::Form;
 use super::native::{Native, Place};
 use super::sections::{Damage, Sections, begin_section, padded};
 use crate::error::{Error, Result};
@@ -236,8 +237,17 @@ impl Plain {
             views => views.data_buffers().iter().map(Buffer::len).sum())
     }
 
-    /// Rows `rows` as an Arrow array, in place. `nulls` are theirs.
-    pub fn read(&self, data_type: DataType, rows: Range<usize>, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+    /// Rows `rows` as an Arrow array, in place but for narrowed ones. `nulls` are theirs.
+    pub fn read(
+        &self,
+        (data_type, form): (DataType, Form),
+        rows: Range<usize>,
+        nulls: Option<NullBuffer>,
+    ) -> Result<ArrayRef> {
+        if let (Self::Decimal(values), true) = (self, form.narrows(data_type)) {
+            let values: Vec<i64> = values.get(rows).unwrap_or_default().iter().map(|digits| *digits as i64).collect();
+            return Native::array(data_type, values.into(), nulls);
+        }
         each!(self,
             numbers => Native::array(data_type, numbers.slice(rows.start, rows.len()), nulls),
             views => Ok(Arc::new(views.slice(rows.start, rows.len())) as ArrayRef))
@@ -245,7 +255,17 @@ impl Plain {
 
     /// The values at `indices` as an Arrow array; those of text and bytes are NULL where `nulls` or the value is, those
     /// of numbers where `nulls` is. Every index must be below [`Plain::len`].
-    pub fn take(&self, data_type: DataType, indices: Vec<u32>, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+    pub fn take(
+        &self,
+        (data_type, form): (DataType, Form),
+        indices: Vec<u32>,
+        nulls: Option<NullBuffer>,
+    ) -> Result<ArrayRef> {
+        if let (Self::Decimal(values), true) = (self, form.narrows(data_type)) {
+            let value = |index: &u32| values.get(*index as usize).map_or(0, |digits| *digits as i64);
+            let out: Vec<i64> = indices.iter().map(value).collect();
+            return Native::array(data_type, out.into(), nulls);
+        }
         each!(self,
         numbers => {
             let mut out = Vec::with_capacity(indices.len());

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-use arrow_array::Array;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Decimal64Type, Decimal128Type, UInt32Type};
+use arrow_array::{Array, ArrayRef, UInt32Array};
 use mainstem_kernels::bitmap;
 use proptest::prelude::*;
 
@@ -12,10 +14,10 @@ use crate::ids::{ColumnId, SchemaVersion};
 use crate::predicate::{CompareOp, Predicate, Prune};
 use crate::row::{Value, array_of};
 use crate::schema::{Column, DataType};
-use crate::segment::{BlockCache, Encoding, Segment};
+use crate::segment::{BlockCache, Encoding, Form, Segment};
 use crate::settings::Encodings;
 
-const TYPES: [DataType; 17] = [
+const TYPES: [DataType; 18] = [
     DataType::Boolean,
     DataType::SmallInt,
     DataType::Integer,
@@ -23,6 +25,7 @@ const TYPES: [DataType; 17] = [
     DataType::Real,
     DataType::Double,
     DataType::Decimal { precision: 12, scale: 2 },
+    DataType::Decimal { precision: 18, scale: 9 },
     DataType::Decimal { precision: 38, scale: 0 },
     DataType::Date,
     DataType::Timestamp,
@@ -169,6 +172,9 @@ fn check_with(encodings: Encodings, data_type: DataType, values: &[Value], const
         let naive = array_of(expected.iter(), data_type).unwrap();
         assert_eq!(array.data_type(), &data_type.arrow());
         assert_eq!(&array, &naive, "{:?}", segment.meta().columns[0].encoding);
+        for form in [Form::Codes, Form::Narrow] {
+            check_form(form, data_type, &segment.read_in(form, column, range.clone()).unwrap(), &naive);
+        }
         for predicate in predicates(constants) {
             check_select(&segment, &predicate, values, range.clone());
         }
@@ -182,6 +188,9 @@ fn check_with(encodings: Encodings, data_type: DataType, values: &[Value], const
     let gathered = segment.gather(column, &offsets).unwrap();
     let naive = array_of(offsets.iter().map(|o| &values[*o as usize]), data_type).unwrap();
     assert_eq!(&gathered, &naive);
+    for form in [Form::Codes, Form::Narrow] {
+        check_form(form, data_type, &segment.gather_in(form, column, &offsets).unwrap(), &naive);
+    }
     assert_eq!(segment.gather(column, &[]).unwrap().len(), 0);
     for (row, value) in values.iter().enumerate() {
         assert_eq!(segment.value(column, row as u32).unwrap(), *value);
@@ -215,6 +224,23 @@ fn check_select(segment: &Arc<Segment>, predicate: &Predicate, values: &[Value],
     }
 }
 
+/// `array`, in `form`, has the values of `naive`, an array of `data_type`.
+fn check_form(form: Form, data_type: DataType, array: &ArrayRef, naive: &ArrayRef) {
+    assert_eq!(array.data_type(), &form.arrow(data_type));
+    match array.as_any_dictionary_opt() {
+        Some(codes) if form == Form::Codes => {
+            let keys: Vec<Option<u32>> = array.as_dictionary::<UInt32Type>().keys().iter().collect();
+            assert_eq!(&arrow_select::take::take(codes.values(), &UInt32Array::from(keys), None).unwrap(), naive);
+        }
+        _ => match (array.as_primitive_opt::<Decimal64Type>(), naive.as_primitive_opt::<Decimal128Type>()) {
+            (Some(narrow), Some(wide)) => {
+                assert!(narrow.iter().map(|value| value.map(i128::from)).eq(wide.iter()), "{data_type:?}");
+            }
+            _ => assert_eq!(array, naive),
+        },
+    }
+}
+
 /// Counts, sums and values of the rows of `range` of which `is_selected` holds.
 fn check_selected(
     segment: &Segment,
@@ -230,9 +256,13 @@ fn check_selected(
         rows.iter().enumerate().filter(|(i, _)| is_selected(*i)).map(|(_, value)| value).collect();
     let count = selected.iter().filter(|value| !value.is_null()).count() as u64;
     assert_eq!(segment.sum(column, range.clone(), &selection, false).unwrap().0, count);
-    let in_place = segment.read_selected(column, range.clone(), &selection, selected.len()).unwrap();
+    let read = |form| segment.read_selected(form, column, range.clone(), &selection, selected.len()).unwrap();
+    let in_place = read(Form::Values);
     let naive = || array_of(selected.iter().copied(), column.data_type).unwrap();
     assert!(in_place.is_none_or(|array| array == naive()), "{:?}", segment.meta().columns[0].encoding);
+    for form in [Form::Codes, Form::Narrow] {
+        read(form).iter().for_each(|array| check_form(form, column.data_type, array, &naive()));
+    }
     if column.data_type.has_small_sums() {
         let wide = |value: &&Value| match value {
             Value::Int(v) => i128::from(*v),

@@ -15,7 +15,8 @@ use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use mainstem_kernels::{bitmap, bitpack, compare, gather, sum};
 
 use super::condition::{Condition, select_codes, wrong_constant};
-use super::native::{Integer, Native, dispatch_integer, wide_value, wrong_type};
+use super::form::Form;
+use super::native::{Integer, Native, dispatch_decoded, dispatch_integer, wide_value, wrong_type};
 use super::plain::partition;
 use super::sections::{Damage, Sections, begin_section};
 use crate::error::Result;
@@ -95,7 +96,12 @@ impl Frame {
     }
 
     /// Rows `rows` as an Arrow array.
-    pub fn read(&self, data_type: DataType, rows: Range<usize>, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+    pub fn read(
+        &self,
+        (data_type, form): (DataType, Form),
+        rows: Range<usize>,
+        nulls: Option<NullBuffer>,
+    ) -> Result<ArrayRef> {
         fn read<N: Integer>(
             frame: &Frame,
             data_type: DataType,
@@ -111,12 +117,17 @@ impl Frame {
             let bits = BooleanBuffer::new(self.packed.clone(), rows.start, rows.len());
             return Ok(Arc::new(BooleanArray::new(bits, nulls)));
         }
-        dispatch_integer!(data_type, N => read::<N>(self, data_type, rows, nulls),
+        dispatch_decoded!(data_type, form, N => read::<N>(self, data_type, rows, nulls),
             else => Err(wrong_type(data_type, "a frame of reference")))
     }
 
     /// The values at `offsets` as an Arrow array.
-    pub fn gather(&self, data_type: DataType, offsets: &[u32], nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+    pub fn gather(
+        &self,
+        (data_type, form): (DataType, Form),
+        offsets: &[u32],
+        nulls: Option<NullBuffer>,
+    ) -> Result<ArrayRef> {
         fn collect<N: Integer>(
             frame: &Frame,
             codes: &[u64],
@@ -133,14 +144,14 @@ impl Frame {
             let bits = BooleanBuffer::collect_bool(codes.len(), |i| codes[i] == 1);
             return Ok(Arc::new(BooleanArray::new(bits, nulls)));
         }
-        dispatch_integer!(data_type, N => collect::<N>(self, &codes, data_type, nulls),
+        dispatch_decoded!(data_type, form, N => collect::<N>(self, &codes, data_type, nulls),
             else => Err(wrong_type(data_type, "a frame of reference")))
     }
 
     /// Those of `rows` that `selection` has, `count` of them, without NULLs, as an Arrow array; `None` of booleans.
     pub fn read_selected(
         &self,
-        data_type: DataType,
+        (data_type, form): (DataType, Form),
         rows: Range<usize>,
         selection: &[u64],
         count: usize,
@@ -161,7 +172,7 @@ impl Frame {
         if data_type == DataType::Boolean {
             return Ok(None);
         }
-        dispatch_integer!(data_type, N => read::<N>(self, data_type, rows, selection, count),
+        dispatch_decoded!(data_type, form, N => read::<N>(self, data_type, rows, selection, count),
             else => Err(wrong_type(data_type, "a frame of reference")))
     }
 

@@ -12,7 +12,8 @@ use arrow_buffer::{Buffer, NullBuffer};
 use mainstem_kernels::{bitmap, bitpack, cast, gather};
 
 use super::super::condition::{Condition, select_codes, wrong_constant};
-use super::super::native::{Integer, Native, dispatch_integer, wide_value, wrong_type};
+use super::super::form::Form;
+use super::super::native::{Integer, Native, dispatch_decoded, dispatch_integer, wide_value, wrong_type};
 use super::super::plain::partition;
 use super::super::sections::{Damage, Sections, begin_section, padded};
 use super::{
@@ -213,7 +214,12 @@ impl VectorFrames {
     }
 
     /// Rows `rows` as an Arrow array.
-    pub fn read(&self, data_type: DataType, rows: Range<usize>, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+    pub fn read(
+        &self,
+        (data_type, form): (DataType, Form),
+        rows: Range<usize>,
+        nulls: Option<NullBuffer>,
+    ) -> Result<ArrayRef> {
         fn read<N: Integer>(
             frames: &VectorFrames,
             data_type: DataType,
@@ -227,12 +233,17 @@ impl VectorFrames {
             }
             N::array(data_type, out.into(), nulls)
         }
-        dispatch_integer!(data_type, N => read::<N>(self, data_type, rows, nulls),
+        dispatch_decoded!(data_type, form, N => read::<N>(self, data_type, rows, nulls),
             else => Err(wrong_type(data_type, "frames by vector")))
     }
 
     /// The values at `offsets` as an Arrow array.
-    pub fn gather(&self, data_type: DataType, offsets: &[u32], nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+    pub fn gather(
+        &self,
+        (data_type, form): (DataType, Form),
+        offsets: &[u32],
+        nulls: Option<NullBuffer>,
+    ) -> Result<ArrayRef> {
         fn collect<N: Integer>(
             reference: i128,
             codes: &[u64],
@@ -244,14 +255,14 @@ impl VectorFrames {
             N::array(data_type, out.into(), nulls)
         }
         let codes = self.gather_codes(offsets);
-        dispatch_integer!(data_type, N => collect::<N>(self.reference, &codes, data_type, nulls),
+        dispatch_decoded!(data_type, form, N => collect::<N>(self.reference, &codes, data_type, nulls),
             else => Err(wrong_type(data_type, "frames by vector")))
     }
 
     /// Those of `rows` that `selection` has, `count` of them, without NULLs, as an Arrow array.
     pub fn read_selected(
         &self,
-        data_type: DataType,
+        (data_type, form): (DataType, Form),
         rows: Range<usize>,
         selection: &[u64],
         count: usize,
@@ -272,7 +283,7 @@ impl VectorFrames {
             }
             N::array(data_type, out.into(), None)
         }
-        dispatch_integer!(data_type, N => read::<N>(self, data_type, rows, selection, count),
+        dispatch_decoded!(data_type, form, N => read::<N>(self, data_type, rows, selection, count),
             else => Err(wrong_type(data_type, "frames by vector")))
     }
 
