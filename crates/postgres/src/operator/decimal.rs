@@ -287,7 +287,7 @@ mod tests {
                 for (left, right) in left().iter().flat_map(|l| right().map(|r| (l.array.clone(), r))) {
                     let left = Operand { array: left, scalar: false };
                     assert_eq!(result(op, &left, &right, scale).as_ref(), Some(&expected), "{op:?}");
-                    assert_eq!(result(op, &right, &left, scale).is_some(), true);
+                    assert!(result(op, &right, &left, scale).is_some());
                 }
                 let [_, left] = left();
                 let [_, right] = right();
