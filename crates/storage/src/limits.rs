@@ -267,7 +267,8 @@ pub const MEMORY_LIMIT_DEFAULT: u64 = 4 << 30;
 /// batch of eight columns of 8-byte values, and queries have ten times that.
 pub const MEMORY_LIMIT_MIN: u64 = 16 << 20;
 /// What each [`MemoryKind`] may take of `memory_limit`, in units of 1 / [`MEMORY_UNITS`], in their order: active
-/// deltas, frozen deltas, old deltas, write sets, loads, forwarding, delete logs, block cache, queries, plans, reserve.
+/// deltas, frozen deltas, old deltas, write sets, loads, forwarding, delete logs, block cache, queries, plans, files,
+/// reserve.
 /// Together they are all of it, so that each may take its share whatever the others do. What queries leave of theirs is
 /// lent to the block cache until they take it.
 ///
@@ -280,7 +281,7 @@ pub const MEMORY_LIMIT_MIN: u64 = 16 << 20;
 /// leaves it free.
 ///
 /// [`MemoryKind`]: crate::memory::MemoryKind
-pub const MEMORY_SHARES: [u64; 11] = [4, 8, 2, 6, 4, 2, 2, 11, 20, 1, 4];
+pub const MEMORY_SHARES: [u64; 12] = [4, 8, 2, 6, 4, 2, 2, 9, 20, 1, 2, 4];
 /// Units of [`MEMORY_SHARES`].
 pub const MEMORY_UNITS: u64 = 64;
 /// Bytes of buffered rows that are worth a run of their own, when write sets take too much: smaller ones would make
@@ -306,7 +307,7 @@ const _: () = {
     }
     assert!(all == MEMORY_UNITS);
 };
-const _: () = assert!(MEMORY_LIMIT_DEFAULT / MEMORY_UNITS * MEMORY_SHARES[10] >= 2 * WAL_RECORD_BYTES_MAX as u64);
+const _: () = assert!(MEMORY_LIMIT_DEFAULT / MEMORY_UNITS * MEMORY_SHARES[11] >= 2 * WAL_RECORD_BYTES_MAX as u64);
 const _: () = assert!(MEMORY_LIMIT_MIN / MEMORY_UNITS * MEMORY_SHARES[2] >= 8 * 8 * BATCH_ROWS as u64);
 const _: () = assert!(OWN_CHUNK_ROWS >= 2 * COMMIT_ROWS_MAX);
 const _: () = assert!(DELTA_BLOCK_ROWS <= 1 << 16);

@@ -226,11 +226,8 @@ impl<'a> Lines<'a> {
 
 /// Rows that are inserted at once: what a table has beside the columns of a file takes memory, too.
 const INSERTED_ROWS: usize = 2 * limits::SEGMENT_ROWS_DEFAULT as usize;
-/// Chunks of a file that the threads of a load hold at once are at most 1 / this of the share of loads; with their
-/// arrays they take about half of it.
-const CHUNKS_SHARE: u64 = 4;
-/// Row groups of a file that are decoded and not taken yet are at most 1 / this of the share of loads.
-const GROUPS_SHARE: u64 = 2;
+/// Bytes of a file for which a thread of its own is worth its memory.
+const THREAD_BYTES_MIN: u64 = 4 << 20;
 
 struct CopyIn<'a, 'e> {
     /// The table, and the transaction that sees it.
@@ -290,22 +287,24 @@ impl CopyIn<'_, '_> {
             let names = columns.iter().map(|column| column.name.clone()).collect();
             CsvReader::new(input.head(), options.clone(), names).check_first_line()?;
         }
-        let (segment_rows, threads, chunk_bytes) = self.chunk();
+        let (segment_rows, threads, memory) = self.chunks();
         let rows = FileRows::of_stream(options, &columns)
             .converted_by(Conversion::of_all(&columns).ignoring(self.rejected.ignores()))
-            .with_chunks_as(input.head(), segment_rows, chunk_bytes)
+            .with_chunks_as(input.head(), segment_rows, threads, memory)
             .with_chunk_bytes(self.env.settings.load_chunk_bytes())
             .for_load(self.takes_all());
         let cancel = self.env.cancel.clone();
+        let _held = self.writes.hold_file(rows.held_bytes(threads));
         rows.read_stream(input, threads, &|| cancel.check(), |part| self.rows(part, &rows))
     }
 
-    /// Rows of a chunk at most, as far as they can be told; threads that read chunks; bytes of one at most.
-    fn chunk(&self) -> (u64, usize, u64) {
+    /// Rows of a chunk at most, as far as they can be told; threads that read chunks; bytes that these should hold.
+    fn chunks(&self) -> (u64, usize, u64) {
         // Of rows whose number is only guessed, few more than a segment has.
         let segment_rows = u64::from(self.of.0.options.segment_rows) * 9 / 10;
-        let threads = self.env.settings.threads();
-        (segment_rows, threads, self.writes.load_memory() / (CHUNKS_SHARE * (threads as u64 + 1)))
+        let memory = self.writes.file_memory();
+        let worth = usize::try_from(memory / THREAD_BYTES_MIN).unwrap_or(usize::MAX);
+        (segment_rows, self.env.settings.threads().min(worth.max(1)), memory)
     }
 
     /// Inserts those of a chunk of `rows`.
@@ -333,12 +332,13 @@ impl CopyIn<'_, '_> {
             let names = columns.iter().map(|column| column.name.clone()).collect();
             CsvReader::new(open(path)?, options.clone(), names).check_first_line()?;
         }
-        let (segment_rows, threads, chunk_bytes) = self.chunk();
+        let (segment_rows, threads, memory) = self.chunks();
         let rows = FileRows::new(&file, found.len(), options, &columns)
             .converted_by(Conversion::of_all(&columns).ignoring(self.rejected.ignores()))
-            .with_chunks_of(&open(path)?, segment_rows, threads, chunk_bytes)
+            .with_chunks_of(&open(path)?, segment_rows, threads, memory)
             .with_chunk_bytes(self.env.settings.load_chunk_bytes())
             .for_load(self.takes_all());
+        let _held = self.writes.hold_file(rows.held_bytes(threads));
         rows.read(threads, |part| self.rows(part, &rows))
     }
 
@@ -438,8 +438,9 @@ impl CopyIn<'_, '_> {
             });
             Ok((values.collect::<Result<Vec<_>>>()?, batch.num_rows()))
         };
-        let memory = self.writes.load_memory() / GROUPS_SHARE;
-        file.read(&found, INSERTED_ROWS, (self.env.settings.threads(), memory), convert, |(columns, rows)| {
+        let (threads, memory) = (self.env.settings.threads(), self.writes.file_memory());
+        let _held = self.writes.hold_file(file.held_bytes(&found, (threads, memory)));
+        file.read(&found, INSERTED_ROWS, (threads, memory), convert, |(columns, rows)| {
             self.env.cancel.check()?;
             self.insert(&columns, rows, Vec::new)
         })

@@ -49,13 +49,15 @@ pub enum MemoryKind {
     Queries,
     /// What is kept of statements: trees, short statements, plans. An estimate.
     Plans,
+    /// Files that loads read: chunks and row groups of which the rows are not taken yet, with their arrays. An estimate.
+    Files,
     /// Set aside for merges, commits and recovery.
     Reserve,
 }
 
 impl MemoryKind {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::ActiveDeltas,
         Self::FrozenDeltas,
         Self::OldDeltas,
@@ -66,6 +68,7 @@ impl MemoryKind {
         Self::BlockCache,
         Self::Queries,
         Self::Plans,
+        Self::Files,
         Self::Reserve,
     ];
 
@@ -83,6 +86,7 @@ impl MemoryKind {
             Self::BlockCache => "block cache",
             Self::Queries => "queries",
             Self::Plans => "plans",
+            Self::Files => "files",
             Self::Reserve => "reserve",
         }
     }

@@ -126,10 +126,17 @@ impl StatementWrites {
         }
     }
 
-    /// Bytes of memory that all loads share.
+    /// Bytes that a load may hold of files whose rows are not taken yet: what others leave of the share.
     #[must_use]
-    pub fn load_memory(&self) -> u64 {
-        self.engine.memory.share(MemoryKind::Loads)
+    pub fn file_memory(&self) -> u64 {
+        let memory = &self.engine.memory;
+        memory.share(MemoryKind::Files).saturating_sub(memory.used(MemoryKind::Files))
+    }
+
+    /// Counts `bytes` of such, for as long as what it returns lives.
+    #[must_use]
+    pub fn hold_file(&self, bytes: u64) -> Charge {
+        self.engine.memory.charge(MemoryKind::Files, usize::try_from(bytes).unwrap_or(usize::MAX))
     }
 
     /// Inserts `batch`: the columns of `table` in their order. Types, NOT NULL, lengths and ranges are checked here;

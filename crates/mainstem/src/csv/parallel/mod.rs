@@ -61,6 +61,8 @@ const CHUNK_BYTES_MAX: u64 = 32 << 20;
 pub(crate) const SAMPLE_BYTES: usize = 64 << 10;
 /// Bytes of chunks that are read or wait to be taken, for each thread; but a chunk for each and one more.
 const AHEAD_BYTES: u64 = 8 << 20;
+/// What a chunk takes with its arrays, in its own bytes, about.
+const CHUNK_COPIES: u64 = 2;
 /// Chunks that a buffer may have room for when it is used again.
 const BUFFER_CHUNKS_MAX: u64 = 4;
 /// Threads beyond which one that takes the rows has enough to do, and memory better uses.
@@ -78,6 +80,8 @@ pub(crate) struct FileRows<'a> {
     conversion: Conversion<'a>,
     names: Vec<String>,
     chunk_bytes: u64,
+    /// Bytes that chunks should take at most with their arrays.
+    memory: u64,
     /// Whether columns are in the form that storage takes for a load.
     is_load: bool,
     spare: Arc<Spare>,
@@ -180,6 +184,7 @@ impl<'a> FileRows<'a> {
             conversion: Conversion::of_all(columns),
             names,
             chunk_bytes: CHUNK_BYTES_MIN,
+            memory: u64::MAX,
             is_load: false,
             spare: Arc::default(),
         }
@@ -191,19 +196,26 @@ impl<'a> FileRows<'a> {
         self
     }
 
-    /// The same in chunks of about `rows` rows, as far as the first rows of `file` tell how long they are, or fewer, so
-    /// that there is something to do for `threads` threads; at most `bytes` bytes.
-    pub(crate) fn with_chunks_of(self, file: &dyn ReadAt, rows: u64, threads: usize, bytes: u64) -> Self {
+    /// The same, of which `threads` threads should hold at most `memory` bytes: in chunks of about `rows` rows, as far as
+    /// the first rows of `file` tell how long they are, or fewer, so that there is something to do for all.
+    pub(crate) fn with_chunks_of(self, file: &dyn ReadAt, rows: u64, threads: usize, memory: u64) -> Self {
         let mut sample = vec![0; SAMPLE_BYTES];
         // A file that cannot be read is told of by who reads it.
         let read = read_full(file, &mut sample, 0).unwrap_or(0);
         sample.truncate(read);
         let share = self.bytes / (2 * threads.max(1) as u64);
-        self.with_chunks_as(&sample, rows, share.min(bytes))
+        self.in_chunks(&sample, rows, share, (threads, memory))
+    }
+
+    /// The same of a stream that begins with `sample`.
+    pub(crate) fn with_chunks_as(self, sample: &[u8], rows: u64, threads: usize, memory: u64) -> Self {
+        self.in_chunks(sample, rows, u64::MAX, (threads, memory))
     }
 
     /// The same in chunks of about `rows` rows as long as those of `sample`, at most `bytes` bytes.
-    pub(crate) fn with_chunks_as(mut self, sample: &[u8], rows: u64, bytes: u64) -> Self {
+    fn in_chunks(mut self, sample: &[u8], rows: u64, bytes: u64, (threads, memory): (usize, u64)) -> Self {
+        self.memory = memory;
+        let bytes = bytes.min(memory / (CHUNK_COPIES * (threads as u64 + 1)));
         let mut separators = Vec::new();
         let found = find_separators(sample, self.marks(), false, &mut separators);
         let last = separators.last().map_or(0, |at| u64::from(*at) + 1);
@@ -238,6 +250,18 @@ impl<'a> FileRows<'a> {
         self.bytes.div_ceil(self.chunk_bytes).max(1) as usize
     }
 
+    /// Chunks that `threads` threads read and hold, and that wait to be taken.
+    fn ahead(&self, threads: usize) -> usize {
+        let wanted = (AHEAD_BYTES / self.chunk_bytes) * threads as u64;
+        let room = self.memory / (CHUNK_COPIES * self.chunk_bytes);
+        wanted.min(room).max(threads as u64 + 1) as usize
+    }
+
+    /// Bytes that `threads` threads hold while they read, about.
+    pub(crate) fn held_bytes(&self, threads: usize) -> u64 {
+        CHUNK_COPIES * self.chunk_bytes * self.ahead(threads) as u64
+    }
+
     /// Hands all rows to `take`, which this thread runs, in their order; `threads` others read them.
     ///
     /// # Errors
@@ -249,8 +273,7 @@ impl<'a> FileRows<'a> {
             return self.rows_of(chunk, Before::FILE)?.0.into_iter().try_for_each(take);
         }
         let threads = threads.clamp(1, chunks.min(THREADS_MAX));
-        let ahead = (AHEAD_BYTES / self.chunk_bytes) as usize * threads;
-        let queue = Queue::new(chunks, ahead.max(threads + 1));
+        let queue = Queue::new(chunks, self.ahead(threads));
         std::thread::scope(|scope| {
             let _stop = StopAtEnd(&queue);
             let worker = || {

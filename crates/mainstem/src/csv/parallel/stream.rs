@@ -268,7 +268,7 @@ impl<'a> FileRows<'a> {
             return first.rows(self)?.into_iter().try_for_each(take);
         }
         let threads = threads.clamp(1, super::THREADS_MAX);
-        let ahead = ((super::AHEAD_BYTES / self.chunk_bytes) as usize * threads).max(threads + 1);
+        let ahead = self.ahead(threads);
         let others = std::iter::from_fn(|| cutter.next(self.spare.take_chunk(), check).transpose());
         let pieces = std::iter::once(Ok(first)).chain(others);
         in_order(threads, ahead, pieces, |piece| piece.rows(self), |rows| rows.into_iter().try_for_each(&mut take))

@@ -120,6 +120,24 @@ impl ParquetFile {
         Ok(ParquetRows { path: self.path.clone(), reader })
     }
 
+    /// Threads that are worth it for the row groups of the columns at the positions `columns`, and the bytes of the
+    /// largest of these: at most `threads`, as many as `bytes` bytes of memory allow.
+    fn readers(&self, columns: &[usize], (threads, bytes): (usize, u64)) -> (usize, u64) {
+        let groups = self.metadata.metadata().row_groups();
+        let group_bytes = groups.iter().map(|group| self.size(group, columns).0).max().unwrap_or_default();
+        // One group is taken while others are read.
+        let threads = threads.min(groups.len()).min(fit(bytes, group_bytes).saturating_sub(1));
+        (threads.max(1), group_bytes)
+    }
+
+    /// Bytes that [`ParquetFile::read`] holds of row groups, about, of the same arguments.
+    pub(crate) fn held_bytes(&self, columns: &[usize], memory: (usize, u64)) -> u64 {
+        match self.readers(columns, memory) {
+            (1, group) => group.min(memory.1),
+            (threads, group) => group.saturating_mul(threads as u64 + 1),
+        }
+    }
+
     /// Hands what `convert` makes of its rows, of the columns at the positions `columns`, at most `rows_max` at once,
     /// to `take`, in the file's order. At most `threads` threads read and convert row groups, as many as `bytes` bytes
     /// of memory allow; `take` runs on this one.
@@ -136,15 +154,12 @@ impl ParquetFile {
     ) -> Result<()> {
         let groups = self.metadata.metadata().row_groups();
         let sizes = || groups.iter().map(|group| self.size(group, columns));
-        let group_bytes = sizes().map(|(bytes, _)| bytes).max().unwrap_or_default();
-        let fit = |one: u64| usize::try_from(bytes.checked_div(one).unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
         let row_bytes = sizes().filter_map(|(bytes, rows)| bytes.checked_div(rows)).max().unwrap_or_default();
         let is_known = groups.iter().all(|group| columns.iter().all(|at| self.text_bytes(group, *at).is_some()));
         let rows_max = if is_known { rows_max.max(limits::BATCH_ROWS) } else { limits::BATCH_ROWS };
-        let batch_rows = fit(row_bytes).clamp(limits::BATCH_ROWS, rows_max);
-        // One group is taken while others are read.
-        let threads = threads.min(groups.len()).min(fit(group_bytes).saturating_sub(1));
-        if threads <= 1 {
+        let batch_rows = fit(bytes, row_bytes).clamp(limits::BATCH_ROWS, rows_max);
+        let (threads, _) = self.readers(columns, (threads, bytes));
+        if threads == 1 {
             // A batch of several groups may have more texts than offsets tell.
             return (0..groups.len()).try_for_each(|group| {
                 let mut rows = self.read_group(columns, batch_rows, Some(group))?;
@@ -201,6 +216,11 @@ impl ParquetFile {
         let values = rows.saturating_mul(columns.len() as u64 * VALUE_BYTES);
         (columns.iter().map(of_column).fold(values, u64::saturating_add), rows)
     }
+}
+
+/// How many times `one` goes into `bytes`.
+fn fit(bytes: u64, one: u64) -> usize {
+    usize::try_from(bytes.checked_div(one).unwrap_or(u64::MAX)).unwrap_or(usize::MAX)
 }
 
 /// A file that several threads read at once, each at places of its own.

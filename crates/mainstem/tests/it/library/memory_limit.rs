@@ -1,5 +1,6 @@
 //! `memory_limit` while the database is open.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -391,4 +392,55 @@ fn queries_without_memory_say_so_in_whole_sentences() {
     assert_eq!(rows(&connection, "SELECT count(*) FROM t a JOIN t b ON a.s = b.s WHERE a.k <> b.k + 7"), ["100000"]);
     let error = connection.execute("SELECT length(rpad(s, 300000)) FROM t").unwrap_err();
     assert!(error.message().contains("rpad would make ") && error.message().contains("make shorter texts"), "{error}");
+}
+
+/// Rows of CSV. Asks what files take whenever some are read; once they do, `within` is run.
+struct Asking<'a> {
+    connection: &'a Connection,
+    rows: std::ops::Range<u32>,
+    most: &'a mut u64,
+    within: Option<&'a mut dyn FnMut()>,
+    pending: VecDeque<u8>,
+}
+
+impl std::io::Read for Asking<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let (bytes, _) = memory(self.connection, "files");
+        *self.most = (*self.most).max(bytes);
+        if let Some(within) = self.within.take_if(|_| bytes > 0) {
+            within();
+        }
+        while self.pending.len() < buffer.len() && !self.rows.is_empty() {
+            self.pending
+                .extend(self.rows.by_ref().take(1_000).flat_map(|row| format!("{row},{row:>20}\n").into_bytes()));
+        }
+        self.pending.read(buffer)
+    }
+}
+
+/// What loads hold of files is counted, and a load has what the others leave.
+#[test]
+fn chunks_of_files_are_counted() {
+    let database = Database::in_memory_with(OpenOptions::new().memory_limit(1 << 30)).unwrap();
+    let [connection, second, asked, asked_within] = [(); 4].map(|()| database.connect().unwrap());
+    connection.execute("CREATE TABLE t (a INTEGER, b TEXT)").unwrap();
+    connection.execute("CREATE TABLE u (a INTEGER, b TEXT)").unwrap();
+    assert_eq!(memory(&asked, "files"), (0, 32 << 20));
+    let (mut one, mut both) = (0, 0);
+    let mut within = || {
+        let rows = Asking {
+            connection: &asked_within,
+            rows: 0..300_000,
+            most: &mut both,
+            within: None,
+            pending: VecDeque::new(),
+        };
+        assert_eq!(second.copy_in("COPY u FROM STDIN (FORMAT csv)", rows).unwrap(), 300_000);
+    };
+    let (rows, pending) = (0..600_000, VecDeque::new());
+    let rows = Asking { connection: &asked, rows, most: &mut one, within: Some(&mut within), pending };
+    assert_eq!(connection.copy_in("COPY t FROM STDIN (FORMAT csv)", rows).unwrap(), 600_000);
+    // The least that two threads can do with is more than nothing.
+    assert!(1 << 20 < one && one < both && both <= (32 << 20) + (6 << 20), "{one}, {both}");
+    assert_eq!(memory(&asked, "files").0, 0, "given back");
 }
