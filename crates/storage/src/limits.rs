@@ -282,6 +282,8 @@ pub const MEMORY_LIMIT_MIN: u64 = 16 << 20;
 ///
 /// [`MemoryKind`]: crate::memory::MemoryKind
 pub const MEMORY_SHARES: [u64; 12] = [4, 8, 2, 6, 4, 2, 2, 9, 20, 1, 2, 4];
+/// A load that finds nothing left of the share of files has 1 / this of it, beyond the share: it would not go on else.
+pub const FILE_MEMORY_PART: u64 = 8;
 /// Units of [`MEMORY_SHARES`].
 pub const MEMORY_UNITS: u64 = 64;
 /// Bytes of buffered rows that are worth a run of their own, when write sets take too much: smaller ones would make

@@ -5,6 +5,8 @@
 //! each, in order. Threads that help with parts wait for the next call, all of the process for the same: what one has
 //! allocated is at hand when it works again. Those that a stream is handed to live no longer than the call.
 
+mod streams;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZero;
 use std::sync::OnceLock;
@@ -16,6 +18,8 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::error::{Error, Result};
 use crate::limits;
+
+pub use streams::{Parts, streams_in_order};
 
 /// Threads that this machine runs at once.
 #[must_use]

@@ -13,6 +13,7 @@ use arrow::datatypes::DataType as ArrowType;
 use mainstem_postgres::cast::{assign, check_assignment};
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::limits;
+use mainstem_storage::memory::Charge;
 use mainstem_storage::schema::{Column, DataType, TableSchema};
 use mainstem_storage::transaction::{StatementWrites, Transaction};
 use mainstem_storage::{Error, ErrorKind, Result};
@@ -226,7 +227,7 @@ impl<'a> Lines<'a> {
 
 /// Rows that are inserted at once: what a table has beside the columns of a file takes memory, too.
 const INSERTED_ROWS: usize = 2 * limits::SEGMENT_ROWS_DEFAULT as usize;
-/// Bytes of a file for which a thread of its own is worth its memory.
+/// Bytes of memory that a thread which reads a file needs to be worth it.
 const THREAD_BYTES_MIN: u64 = 4 << 20;
 
 struct CopyIn<'a, 'e> {
@@ -287,24 +288,31 @@ impl CopyIn<'_, '_> {
             let names = columns.iter().map(|column| column.name.clone()).collect();
             CsvReader::new(input.head(), options.clone(), names).check_first_line()?;
         }
-        let (segment_rows, threads, memory) = self.chunks();
+        let mut held = self.writes.take_file_memory();
+        let (segment_rows, threads) = self.chunks(&held);
         let rows = FileRows::of_stream(options, &columns)
             .converted_by(Conversion::of_all(&columns).ignoring(self.rejected.ignores()))
-            .with_chunks_as(input.head(), segment_rows, threads, memory)
+            .with_chunks_as(input.head(), segment_rows, threads, held.bytes())
             .with_chunk_bytes(self.env.settings.load_chunk_bytes())
             .for_load(self.takes_all());
         let cancel = self.env.cancel.clone();
-        let _held = self.writes.hold_file(rows.held_bytes(threads));
-        rows.read_stream(input, threads, &|| cancel.check(), |part| self.rows(part, &rows))
+        // How long the stream is shows as it comes.
+        let mut hold = |chunks: usize| held.resize(to_usize(rows.held_bytes(threads, chunks)));
+        hold(usize::from(input.head().len() >= parallel::SAMPLE_BYTES));
+        let mut taken = 0;
+        rows.read_stream(input, threads, &|| cancel.check(), |part| {
+            taken += 1;
+            hold(taken + threads + 1);
+            self.rows(part, &rows)
+        })
     }
 
-    /// Rows of a chunk at most, as far as they can be told; threads that read chunks; bytes that these should hold.
-    fn chunks(&self) -> (u64, usize, u64) {
+    /// Rows of a chunk at most, as far as they can be told; threads that read chunks, which may have `held`.
+    fn chunks(&self, held: &Charge) -> (u64, usize) {
         // Of rows whose number is only guessed, few more than a segment has.
         let segment_rows = u64::from(self.of.0.options.segment_rows) * 9 / 10;
-        let memory = self.writes.file_memory();
-        let worth = usize::try_from(memory / THREAD_BYTES_MIN).unwrap_or(usize::MAX);
-        (segment_rows, self.env.settings.threads().min(worth.max(1)), memory)
+        let worth = to_usize(held.bytes() / THREAD_BYTES_MIN);
+        (segment_rows, self.env.settings.threads().min(worth.max(1)))
     }
 
     /// Inserts those of a chunk of `rows`.
@@ -332,13 +340,14 @@ impl CopyIn<'_, '_> {
             let names = columns.iter().map(|column| column.name.clone()).collect();
             CsvReader::new(open(path)?, options.clone(), names).check_first_line()?;
         }
-        let (segment_rows, threads, memory) = self.chunks();
+        let mut held = self.writes.take_file_memory();
+        let (segment_rows, threads) = self.chunks(&held);
         let rows = FileRows::new(&file, found.len(), options, &columns)
             .converted_by(Conversion::of_all(&columns).ignoring(self.rejected.ignores()))
-            .with_chunks_of(&open(path)?, segment_rows, threads, memory)
+            .with_chunks_of(&open(path)?, segment_rows, threads, held.bytes())
             .with_chunk_bytes(self.env.settings.load_chunk_bytes())
             .for_load(self.takes_all());
-        let _held = self.writes.hold_file(rows.held_bytes(threads));
+        held.resize(to_usize(rows.held_bytes(threads, rows.chunks())));
         rows.read(threads, |part| self.rows(part, &rows))
     }
 
@@ -426,8 +435,10 @@ impl CopyIn<'_, '_> {
                 let array = batch.column_by_name(&column.name);
                 let array = array.ok_or_else(|| Error::internal("a column of the file is lost"))?;
                 match (column.data_type, array.data_type()) {
-                    // A load takes texts as they are, and decimals of 64 bits.
-                    (DataType::Text { .. } | DataType::Char { .. }, ArrowType::Utf8) => Ok(array.clone()),
+                    // A load takes texts as they are, or codes of them, and decimals of 64 bits.
+                    (DataType::Text { .. } | DataType::Char { .. }, ArrowType::Utf8 | ArrowType::Dictionary(..)) => {
+                        Ok(array.clone())
+                    }
                     (DataType::Decimal { precision, scale }, ArrowType::Decimal64(digits, point))
                         if (precision, scale) == (*digits, *point) =>
                     {
@@ -438,19 +449,22 @@ impl CopyIn<'_, '_> {
             });
             Ok((values.collect::<Result<Vec<_>>>()?, batch.num_rows()))
         };
-        let (threads, memory) = (self.env.settings.threads(), self.writes.file_memory());
-        let _held = self.writes.hold_file(file.held_bytes(&found, (threads, memory)));
-        file.read(&found, INSERTED_ROWS, (threads, memory), convert, |(columns, rows)| {
+        let mut held = self.writes.take_file_memory();
+        let memory = (self.env.settings.threads(), held.bytes());
+        let rows_max = self.of.0.options.segment_rows as usize;
+        held.resize(to_usize(file.held_bytes(&found, rows_max, memory)));
+        file.read(&found, rows_max, memory, convert, |(columns, rows)| {
             self.env.cancel.check()?;
             self.insert(&columns, rows, Vec::new)
         })
     }
 }
 
-/// `data_type`, decimals of 64 bits in 128: a load alone knows these.
+/// `data_type`, decimals of 64 bits in 128, texts as such: a load alone knows these, and codes.
 fn wide_type(data_type: &ArrowType) -> ArrowType {
     match data_type {
         ArrowType::Decimal64(precision, scale) => ArrowType::Decimal128(*precision, *scale),
+        ArrowType::Dictionary(..) => ArrowType::Utf8View,
         other => other.clone(),
     }
 }
@@ -458,9 +472,14 @@ fn wide_type(data_type: &ArrowType) -> ArrowType {
 /// `array` in the type that [`wide_type`] has for its own.
 fn widened(array: &ArrayRef) -> Result<ArrayRef> {
     match array.data_type() {
-        ArrowType::Decimal64(..) => Ok(cast(array, &wide_type(array.data_type()))?),
+        ArrowType::Decimal64(..) | ArrowType::Dictionary(..) => Ok(cast(array, &wide_type(array.data_type()))?),
         _ => Ok(array.clone()),
     }
+}
+
+/// `bytes`, or the most that there can be.
+fn to_usize(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
 /// Whether `error` refuses a row for its values, whatever the table has.

@@ -681,3 +681,59 @@ fn compressed_files_are_copied_as_what_they_were() {
         assert_eq!(rows(&connection, "SELECT count(*) FROM t"), ["0"]);
     }
 }
+
+/// Texts that are codes in a Parquet file go into tables of any form: keys, orders, lengths, blanks, conditions.
+#[test]
+fn codes_of_parquet_files_are_texts() {
+    let database = quiet();
+    let connection = database.connect().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let name = dir.path().join("t.parquet").display().to_string();
+    let texts = "CASE WHEN k % 7 > 0 THEN 'mode ' || k % 5 END AS few, 'c' || k % 3 || repeat(' ', k % 2) AS blank, \
+                 'text ' || k * 7919 % 150001 AS many, '2024-0' || (1 + k % 9) || '-01' AS day";
+    connection
+        .execute(&format!(
+            "COPY (SELECT k, {texts} FROM generate_series(1, 150000) s (k)) TO '{name}' (FORMAT parquet)"
+        ))
+        .unwrap();
+    let columns = |few: &str, blank: &str| format!("k BIGINT, few {few}, blank {blank}, many TEXT, day TEXT");
+    let tables = [
+        (columns("TEXT", "TEXT"), ""),
+        (columns("VARCHAR(6)", "CHAR(3)"), ""),
+        (columns("TEXT", "TEXT") + ", PRIMARY KEY (many, k)", ""),
+        (columns("TEXT", "TEXT"), "WITH (layout = 'insertion')"),
+        (columns("TEXT", "TEXT") + ", extra TEXT DEFAULT 'x', CHECK (blank <> 'c9')", ""),
+        (columns("TEXT", "TEXT"), "WITH (segment_rows = 4096)"),
+    ];
+    for (number, (columns, options)) in tables.iter().enumerate() {
+        connection.execute(&format!("CREATE TABLE t{number} ({columns}) {options}")).unwrap();
+        connection.execute(&format!("CREATE TABLE u{number} ({columns}) {options}")).unwrap();
+        let named = "(k, few, blank, many, day)";
+        let copied = connection.execute(&format!("COPY t{number} {named} FROM '{name}'")).unwrap();
+        assert_eq!(copied, 150_000, "{columns}");
+        connection.execute(&format!("INSERT INTO u{number} {named} SELECT * FROM read_parquet('{name}')")).unwrap();
+        for (one, other) in [("t", "u"), ("u", "t")] {
+            let sql = format!(
+                "SELECT count(*) FROM (SELECT * FROM {one}{number} EXCEPT ALL SELECT * FROM {other}{number}) d"
+            );
+            assert_eq!(rows(&connection, &sql), ["0"], "{columns} {options}");
+        }
+    }
+    let few = "SELECT few, count(*), min(many) FROM t0 GROUP BY few ORDER BY few";
+    assert_eq!(rows(&connection, few), rows(&connection, &few.replace("t0", "u0")));
+    // What the table does not take is told, whether it is in a dictionary or not.
+    for (columns, code) in [
+        (columns("VARCHAR(5)", "TEXT"), "22001"),
+        (columns("TEXT NOT NULL", "TEXT"), "23502"),
+        (columns("TEXT CHECK (few <> 'mode 3')", "TEXT"), "23514"),
+        (columns("INTEGER", "TEXT"), "42804"),
+    ] {
+        connection.execute(&format!("CREATE TABLE wrong ({columns})")).unwrap();
+        assert_eq!(connection.execute(&format!("COPY wrong FROM '{name}'")).unwrap_err().sqlstate(), code, "{columns}");
+        assert_eq!(rows(&connection, "SELECT count(*) FROM wrong"), ["0"]);
+        connection.execute("DROP TABLE wrong").unwrap();
+    }
+    connection.execute("CREATE TABLE some (k BIGINT, few TEXT, blank TEXT, many TEXT, day TEXT)").unwrap();
+    let some = connection.execute(&format!("COPY some FROM '{name}' WHERE few = 'mode 2' AND k < 100000")).unwrap();
+    assert_eq!(rows(&connection, "SELECT count(*) FROM t0 WHERE few = 'mode 2' AND k < 100000"), [some.to_string()]);
+}

@@ -9,6 +9,7 @@ use super::support::{merge, quiet, rows, sorted_rows, try_rows};
 fn tables() -> (Database, Connection) {
     let database = quiet();
     let connection = database.connect().unwrap();
+    connection.execute("SET threads = 2").unwrap();
     connection
         .execute(
             "CREATE TABLE t (id INTEGER PRIMARY KEY, s TEXT, n INTEGER, m DECIMAL(9, 2), p DECIMAL(18), \
@@ -51,11 +52,18 @@ fn narrow(connection: &Connection, sql: &str) -> String {
 }
 
 /// Queries over columns in braces, and those of them that come in 64 bits.
-const QUERIES: [(&str, &str); 32] = [
+const QUERIES: [(&str, &str); 39] = [
     // From metadata.
     ("SELECT sum({m}), avg({m}), sum({p}), avg({q}), count({a}) FROM t", ""),
     ("SELECT sum({m}), avg({m}), sum({p}), avg({q}), count({a}) FROM t WHERE s LIKE '%3'", "m, p, q"),
     ("SELECT s, sum({m}), avg({q}), sum({a}) FROM t GROUP BY s", "m, q, a"),
+    ("SELECT s, sum({p}), avg({p}) FROM t GROUP BY s", "p"),
+    ("SELECT n, sum({p}), avg({p} - {m}) FROM t GROUP BY n", "m, p"),
+    ("SELECT s, n, sum({m}), sum({q}) FROM t GROUP BY GROUPING SETS ((s), (n), ())", "m, q"),
+    ("SELECT {m} * 2, sum({q}) FROM t WHERE n < 9 GROUP BY {m} * 2", "m, q"),
+    ("SELECT sum({m} * (1 - {a}) * (1 + {q}) * 2) FROM t", "m, q, a"),
+    ("SELECT sum({m}), sum({a}) FROM t WHERE {m} IS DISTINCT FROM {a} - {a} OR s LIKE '%2%'", ""),
+    ("SELECT sum({m}), sum(o) FROM t JOIN (SELECT id AS i, {m} AS o FROM t) w ON n = i", "m; m"),
     ("SELECT n, sum({m}), avg({a}) FROM t GROUP BY n", "m, a"),
     ("SELECT n + 1, s, sum({m}), avg({q}) FROM t GROUP BY n + 1, s", "m, q"),
     ("SELECT sum({m} * (1 - {a})), sum({m} + {a}), sum({q} - {m}), sum({m} * {m}) FROM t", "m, q, a"),
@@ -128,20 +136,38 @@ fn own_rows_and_parameters() {
     connection.execute("BEGIN").unwrap();
     connection.execute("INSERT INTO t VALUES (100001, 's1', 1, 0.01, 5, 0.0001, 3, -9999.999)").unwrap();
     connection.execute("UPDATE t SET m = -m WHERE id < 1000").unwrap();
-    for (query, _) in QUERIES {
+    for (query, expected) in QUERIES {
         let [plain, computed] = both(query);
+        // Rows of its own have no metadata.
+        assert!(expected.is_empty() || !narrow(&connection, &plain).is_empty(), "{plain}");
         assert_eq!(sorted_rows(&connection, &plain), sorted_rows(&connection, &computed), "{plain}");
     }
     connection.execute("ROLLBACK").unwrap();
+    connection.execute("RESET plan_cache_mode").unwrap();
     let sums = ["m", "coalesce(m, NULL)"].map(|m| {
         let sql = format!("SELECT sum({m} * (1 - a) * $1), sum({m} + $1) FROM t WHERE n < $2");
         connection.execute(&format!("PREPARE totals (NUMERIC(5, 1), INTEGER) AS {sql}")).unwrap();
         let run = |n: i32| rows(&connection, &format!("EXECUTE totals ({n}.5, {})", n * 50));
-        let all: Vec<Vec<String>> = (0..12).map(run).collect();
+        let mut all: Vec<Vec<String>> = (0..12).map(run).collect();
+        connection.execute("SET plan_cache_mode = force_custom_plan").unwrap();
+        all.extend((0..3).map(run));
+        connection.execute("RESET plan_cache_mode").unwrap();
         connection.execute("DEALLOCATE totals").unwrap();
         all
     });
     assert_eq!(sums[0], sums[1]);
+}
+
+/// One thread has other plans: an aggregation is done in one step.
+#[test]
+fn one_thread_has_the_same_sums() {
+    let (_database, connection) = tables();
+    connection.execute("SET threads = 1").unwrap();
+    for (query, expected) in QUERIES {
+        let [plain, computed] = both(query);
+        assert!(expected.is_empty() || !narrow(&connection, &plain).is_empty(), "{plain}");
+        assert_eq!(sorted_rows(&connection, &plain), sorted_rows(&connection, &computed), "{plain}");
+    }
 }
 
 /// What has too many digits for 128 bits is an error, as it is of wide decimals.

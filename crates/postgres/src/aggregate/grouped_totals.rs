@@ -3,7 +3,7 @@
 //! Comes in: numbers, with the group of each row. Goes out: sums and averages, or their states.
 //!
 //! Where groups are few, rows that follow one another are of the same group: adding each to the sum before would wait
-//! for it. Values that are narrow are added in 64 bits there, to one of several sums in turn, and brought together at
+//! for it. Values that are short are added in 64 bits there, to one of several sums in turn, and brought together at
 //! the end of each stretch of rows.
 
 use std::mem::size_of;
@@ -20,26 +20,26 @@ use super::totals::{Finish, Numbers, STATE, numbers, overflow, states, wide};
 const FEW: usize = 64;
 /// Sums of a group that rows are added to in turn.
 const LANES: usize = 4;
-/// Rows of a stretch: as many values of [`NARROW_BITS`] do not leave 64 bits.
+/// Rows of a stretch: as many values of [`SHORT_BITS`] do not leave 64 bits.
 const STRETCH: usize = 1 << 13;
 /// Bits of a value, but for its sign.
-const NARROW_BITS: u32 = 49;
+const SHORT_BITS: u32 = 49;
 
 /// A number that is added up.
 trait Number: Copy + Into<i128> {
-    /// Whether all `values` have [`NARROW_BITS`] at most.
-    fn are_narrow(values: &[Self]) -> bool;
-    /// The number, which is narrow.
+    /// Whether all `values` have [`SHORT_BITS`] at most.
+    fn are_short(values: &[Self]) -> bool;
+    /// The number, which is short.
     fn low(self) -> i64;
 }
 
 macro_rules! number {
     ($($number:ty),+) => {
         $(impl Number for $number {
-            fn are_narrow(values: &[Self]) -> bool {
+            fn are_short(values: &[Self]) -> bool {
                 // Bits that differ from the sign.
                 let magnitude = values.iter().fold(0, |all, value| all | (value ^ (value >> (Self::BITS - 1))));
-                magnitude.checked_shr(NARROW_BITS).unwrap_or(0) == 0
+                magnitude.checked_shr(SHORT_BITS).unwrap_or(0) == 0
             }
 
             #[inline]
@@ -102,7 +102,7 @@ impl GroupedTotals {
 
     /// Adds `values`, of few groups, a stretch at most.
     fn add_few<N: Number>(&mut self, values: &[N], groups: &[usize]) {
-        if !N::are_narrow(values) {
+        if !N::are_short(values) {
             values.iter().zip(groups).for_each(|(value, group)| self.add(*group, (*value).into(), 1));
             return;
         }
@@ -199,29 +199,27 @@ impl GroupsAccumulator for GroupedTotals {
 
 #[cfg(test)]
 mod tests {
-    use arrow::array::AsArray;
+    use arrow::array::{AsArray, Decimal64Array};
     use arrow::datatypes::{DataType, Decimal128Type};
 
     use super::super::totals::Kind;
     use super::*;
 
-    /// Sums and counts of `values` by `groups`, of `all` groups.
-    fn totals(values: &[i128], groups: &[usize], all: usize) -> Vec<(i128, i64)> {
+    /// Sums and counts of the values of `array` by `groups`, of `all` groups.
+    fn totals(array: &ArrayRef, groups: &[usize], all: usize) -> Vec<(i128, i64)> {
         let finish = Finish::of(Kind::Sum, &DataType::Decimal128(38, 2)).unwrap();
         let mut totals = GroupedTotals::new(finish);
-        let array: ArrayRef =
-            Arc::new(Decimal128Array::from(values.to_vec()).with_data_type(DataType::Decimal128(38, 2)));
-        totals.update_batch(&[array], groups, None, all).unwrap();
+        totals.update_batch(std::slice::from_ref(array), groups, None, all).unwrap();
         let states = totals.state(EmitTo::All).unwrap();
         let counts = states[1].as_primitive::<arrow::datatypes::Int64Type>().values().to_vec();
         states[0].as_primitive::<Decimal128Type>().values().iter().copied().zip(counts).collect()
     }
 
-    /// Few groups and many, narrow values and wide: the same sums, at the borders of what is narrow, and of stretches.
+    /// Few groups and many, short values and long ones, of each type that has them: the same sums, at the borders of what is short, and of stretches.
     #[test]
     fn few_groups_have_the_sums_of_many() {
-        let narrow = (1i128 << NARROW_BITS) - 1;
-        for greatest in [5, narrow, narrow + 1, i128::from(i64::MAX), 1 << 90] {
+        let short = (1i128 << SHORT_BITS) - 1;
+        for greatest in [5, short, short + 1, i128::from(i64::MAX), 1 << 90] {
             for rows in [1usize, 3, 4, 7, STRETCH - 1, STRETCH, 2 * STRETCH + 5] {
                 let value = |row: usize| match row % 5 {
                     0 => greatest,
@@ -230,11 +228,17 @@ mod tests {
                     _ => -(row as i128 % greatest),
                 };
                 let values: Vec<i128> = (0..rows).map(value).collect();
-                for groups in [1usize, 3, FEW] {
+                let wide = Decimal128Array::from(values.clone()).with_data_type(DataType::Decimal128(38, 2));
+                let mut arrays: Vec<ArrayRef> = vec![Arc::new(wide)];
+                if let Ok(values) = values.iter().map(|value| i64::try_from(*value)).collect::<Result<Vec<_>, _>>() {
+                    let narrow = Decimal64Array::from(values.clone()).with_data_type(DataType::Decimal64(18, 2));
+                    arrays.extend([Arc::new(narrow) as ArrayRef, Arc::new(Int64Array::from(values))]);
+                }
+                for (array, groups) in arrays.iter().flat_map(|array| [1usize, 3, FEW].map(|groups| (array, groups))) {
                     let of_rows: Vec<usize> = (0..rows).map(|row| row / 3 % groups).collect();
-                    let mut expected = totals(&values, &of_rows, FEW + 1);
+                    let mut expected = totals(&arrays[0], &of_rows, FEW + 1);
                     expected.truncate(groups);
-                    assert_eq!(totals(&values, &of_rows, groups), expected, "{greatest} {rows} {groups}");
+                    assert_eq!(totals(array, &of_rows, groups), expected, "{greatest} {rows} {groups}");
                 }
             }
         }

@@ -375,6 +375,8 @@ fn can_be_joined(batches: &[RecordBatch]) -> bool {
         batch.columns().iter().map(|column| column.data_type().clone()).collect()
     };
     let of_first = types(first);
+    // Codes of different dictionaries would have to be translated.
+    let has_codes = of_first.iter().any(|data_type| matches!(data_type, ArrowType::Dictionary(..)));
     let text_bytes = |batch: &RecordBatch, at: usize| {
         let texts = batch.columns().get(at).and_then(|column| column.as_string_opt::<i32>());
         texts.and_then(|texts| texts.value_offsets().last()?.checked_sub(*texts.value_offsets().first()?))
@@ -383,7 +385,8 @@ fn can_be_joined(batches: &[RecordBatch]) -> bool {
         let bytes = batches.iter().filter_map(|batch| text_bytes(batch, at)).map(i64::from).sum::<i64>();
         bytes <= JOINED_TEXT_BYTES_MAX
     };
-    others.is_empty() || others.iter().all(|batch| types(batch) == of_first) && (0..of_first.len()).all(is_bounded)
+    let are_alike = || !has_codes && others.iter().all(|batch| types(batch) == of_first);
+    others.is_empty() || are_alike() && (0..of_first.len()).all(is_bounded)
 }
 
 /// `batch` with columns of `schema`'s types: texts as views, decimals in 128 bits.

@@ -148,6 +148,16 @@ impl MemoryBudget {
         charge
     }
 
+    /// Counts what is left of the share of `kind`, or `least` bytes, for as long as what it returns lives. Who takes it
+    /// gives back what it does not need ([`Charge::resize`]): of several who ask at once each has something else.
+    #[must_use]
+    pub fn charge_rest(self: &Arc<Self>, kind: MemoryKind, least: u64) -> Charge {
+        let rest = |used: u64| self.share(kind).saturating_sub(used).max(least);
+        let take = |used: u64| Some(used.saturating_add(rest(used)));
+        let (Ok(used) | Err(used)) = self.counter(kind).fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
+        Charge { budget: self.clone(), kind, bytes: rest(used) }
+    }
+
     /// Notes that `kind`, which has no charges, takes `bytes` as of now.
     pub fn note(&self, kind: MemoryKind, bytes: u64) {
         self.counter(kind).store(bytes, Ordering::Relaxed);

@@ -55,6 +55,11 @@ pub(crate) fn bytes_of_array(array: &ArrayRef) -> usize {
             let first_and_last = ends.first().zip(ends.last());
             16 * array.len() + first_and_last.map_or(0, |(first, last)| (last - first).unsigned_abs() as usize)
         }
+        // A chunk's texts are few beside its rows.
+        arrow_schema::DataType::Dictionary(codes, _) => {
+            let texts = array.as_any_dictionary_opt().map_or(0, |coded| bytes_of_array(coded.values()));
+            array.len() * codes.primitive_width().unwrap_or(1) + texts
+        }
         other => array.len() * other.primitive_width().unwrap_or(1),
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    ArrowPrimitiveType, Decimal64Type, Decimal128Type, Float32Type, Float64Type, Time64MicrosecondType,
+    ArrowPrimitiveType, Decimal64Type, Decimal128Type, Float32Type, Float64Type, Int32Type, Time64MicrosecondType,
     TimestampMicrosecondType, TimestampNanosecondType,
 };
 use arrow_array::{
@@ -42,7 +42,8 @@ pub fn check_batch(schema: &TableSchema, batch: &RecordBatch) -> Result<RecordBa
 }
 
 /// As [`check_batch`], of `columns` that go into segments as they are: texts that are in no key stay as offsets and
-/// bytes, and decimals that are in none stay in 64 bits, for an encoding reads these as well.
+/// bytes, or as codes ([`coded_texts`]), and decimals that are in none stay in 64 bits, for an encoding reads these as
+/// well.
 ///
 /// # Errors
 /// As [`check_batch`].
@@ -53,10 +54,15 @@ pub fn check_load(schema: &TableSchema, columns: Vec<ArrayRef>) -> Result<Vec<Ar
     let is_key = |column: &Column| {
         schema.sort_key.contains(&column.id) || schema.keys().any(|(_, key)| key.contains(&column.id))
     };
+    let texts_of = |array: &'_ ArrayRef| match coded_texts(array) {
+        Some((_, texts)) if is_bounded(texts, array.len()) => Some(texts.clone()),
+        Some(_) => None,
+        None => array.as_string_opt().cloned(),
+    };
     let stays = |column: &Column, array: &ArrayRef| match column.data_type {
-        DataType::Text { max_chars } => array.as_string_opt().is_some_and(|texts| is_short(texts, max_chars)),
+        DataType::Text { max_chars } => texts_of(array).is_some_and(|texts| is_short(&texts, max_chars)),
         DataType::Char { chars } => {
-            array.as_string_opt().is_some_and(|texts| is_short(texts, Some(chars)) && is_without_padding(texts))
+            texts_of(array).is_some_and(|texts| is_short(&texts, Some(chars)) && is_without_padding(&texts))
         }
         DataType::Decimal { precision, scale } => {
             let is_same = *array.data_type() == ArrowType::Decimal64(precision, scale);
@@ -74,6 +80,25 @@ pub fn check_load(schema: &TableSchema, columns: Vec<ArrayRef>) -> Result<Vec<Ar
         Ok(array)
     };
     schema.columns.iter().zip(columns).map(check).collect()
+}
+
+/// The codes of `array` and the texts that they name, none of them NULL, if it is an Arrow dictionary as a load takes it.
+pub(crate) fn coded_texts(array: &dyn Array) -> Option<(&PrimitiveArray<Int32Type>, &StringArray)> {
+    let coded = array.as_dictionary_opt::<Int32Type>()?;
+    let texts = coded.values().as_string_opt().filter(|texts| texts.null_count() == 0)?;
+    Some((coded.keys(), texts))
+}
+
+/// Bytes of texts that offsets of 32 bits tell apart, whatever stands around them.
+const TEXT_BYTES_MAX: u64 = 1 << 30;
+
+/// Whether any `rows` of `texts` have no more bytes than the offsets of one array tell.
+fn is_bounded(texts: &StringArray, rows: usize) -> bool {
+    let lengths = texts.value_offsets().windows(2).map(|ends| match ends {
+        [start, end] => u64::from((end - start).unsigned_abs()),
+        _ => 0,
+    });
+    lengths.max().unwrap_or(0).saturating_mul(rows as u64) <= TEXT_BYTES_MAX
 }
 
 /// Whether all `values` have at most `precision` digits, those that stand where a value is NULL, too.

@@ -33,6 +33,7 @@ mod tests;
 
 pub use arrays::{array_of, constant_array, value_of};
 pub use buffer::RowBuffer;
+pub(crate) use check::coded_texts;
 pub use check::{check_batch, check_load, without_padding};
 pub use layout::RowLayout;
 pub use value::{Value, compare_floats, compare_values};

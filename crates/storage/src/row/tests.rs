@@ -448,6 +448,21 @@ fn columns_of_a_load_stay_in_its_form() {
         let checked = check_load(&schema, columns).unwrap();
         assert_eq!(checked[3].as_string_view().iter().collect::<Vec<_>>(), [Some("ab"), Some("")]);
     }
+    // Codes stay if all texts that they may name would.
+    let coded = |texts: &[&str]| -> ArrayRef {
+        let codes = Int32Array::from(vec![Some(texts.len() as i32 - 1), None]);
+        Arc::new(DictionaryArray::new(codes, Arc::new(StringArray::from(texts.to_vec()))))
+    };
+    let with = |at: usize, array: ArrayRef| {
+        let mut columns = columns.clone();
+        columns[at] = array;
+        check_load(&schema, columns).unwrap()[at].clone()
+    };
+    assert_eq!(&with(0, coded(&["a", "ab"])), &coded(&["a", "ab"]));
+    assert_eq!(&with(3, coded(&["abc", "b"])), &coded(&["abc", "b"]));
+    assert_eq!(with(0, coded(&["abc", "ab"])).as_string_view().iter().collect::<Vec<_>>(), [Some("ab"), None]);
+    assert_eq!(with(3, coded(&["a ", "b "])).as_string_view().iter().collect::<Vec<_>>(), [Some("b"), None]);
+    assert_eq!(code(0, coded(&["ab", "abc"])), "22001");
     // Of another scale they are cast, and in a key they are of the table's type.
     let mut other = columns.clone();
     other[1] = Arc::new(Decimal64Array::from(vec![10, 20]).with_precision_and_scale(5, 1).unwrap());

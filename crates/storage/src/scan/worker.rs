@@ -179,7 +179,7 @@ fn emit(scan: &Scan, piece: &Piece, current: &mut Current, emitted: &mut Emitted
         let mut columns = Vec::with_capacity(scan.columns.len() + 1);
         for column in &scan.columns {
             let form = form_of(&scan.forms, column.id);
-            // A column that stands twice is read once.
+            // A column that stands twice in its own form is read once.
             columns.push(if form == Form::Values { vector.column(column)? } else { vector.output(form, column)? });
         }
         if scan.row_refs {

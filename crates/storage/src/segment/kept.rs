@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    ArrowPrimitiveType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int32Type, Int64Type,
+    ArrowPrimitiveType, Date32Type, Decimal64Type, Decimal128Type, Float32Type, Float64Type, Int32Type, Int64Type,
     Time64MicrosecondType, TimestampMicrosecondType,
 };
 use arrow_array::{Array, ArrayRef, BooleanArray, PrimitiveArray};
@@ -79,6 +79,7 @@ impl Kept {
             DataType::Int64 => Ok(self.numbers::<Int64Type>(array)),
             DataType::Float32 => Ok(self.numbers::<Float32Type>(array)),
             DataType::Float64 => Ok(self.numbers::<Float64Type>(array)),
+            DataType::Decimal64(..) => Ok(self.numbers::<Decimal64Type>(array)),
             DataType::Decimal128(..) => Ok(self.numbers::<Decimal128Type>(array)),
             DataType::Date32 => Ok(self.numbers::<Date32Type>(array)),
             DataType::Timestamp(TimeUnit::Microsecond, _) => Ok(self.numbers::<TimestampMicrosecondType>(array)),

@@ -126,17 +126,12 @@ impl StatementWrites {
         }
     }
 
-    /// Bytes that a load may hold of files whose rows are not taken yet: what others leave of the share.
+    /// Bytes that a load may hold of files whose rows are not taken yet: what others leave of the share, and a part of
+    /// it at least. Who takes it gives back what it does not need.
     #[must_use]
-    pub fn file_memory(&self) -> u64 {
+    pub fn take_file_memory(&self) -> Charge {
         let memory = &self.engine.memory;
-        memory.share(MemoryKind::Files).saturating_sub(memory.used(MemoryKind::Files))
-    }
-
-    /// Counts `bytes` of such, for as long as what it returns lives.
-    #[must_use]
-    pub fn hold_file(&self, bytes: u64) -> Charge {
-        self.engine.memory.charge(MemoryKind::Files, usize::try_from(bytes).unwrap_or(usize::MAX))
+        memory.charge_rest(MemoryKind::Files, memory.share(MemoryKind::Files) / limits::FILE_MEMORY_PART)
     }
 
     /// Inserts `batch`: the columns of `table` in their order. Types, NOT NULL, lengths and ranges are checked here;

@@ -246,7 +246,7 @@ impl<'a> FileRows<'a> {
         self
     }
 
-    pub(super) fn chunks(&self) -> usize {
+    pub(crate) fn chunks(&self) -> usize {
         self.bytes.div_ceil(self.chunk_bytes).max(1) as usize
     }
 
@@ -257,9 +257,10 @@ impl<'a> FileRows<'a> {
         wanted.min(room).max(threads as u64 + 1) as usize
     }
 
-    /// Bytes that `threads` threads hold while they read, about.
-    pub(crate) fn held_bytes(&self, threads: usize) -> u64 {
-        CHUNK_COPIES * self.chunk_bytes * self.ahead(threads) as u64
+    /// Bytes that `threads` threads hold while they read `chunks` chunks, about.
+    pub(crate) fn held_bytes(&self, threads: usize, chunks: usize) -> u64 {
+        let threads = threads.clamp(1, chunks.clamp(1, THREADS_MAX));
+        CHUNK_COPIES * self.chunk_bytes * self.ahead(threads).min(chunks) as u64
     }
 
     /// Hands all rows to `take`, which this thread runs, in their order; `threads` others read them.

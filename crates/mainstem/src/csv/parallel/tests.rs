@@ -188,7 +188,6 @@ fn memory_of_columns_is_used_again() {
     assert!(held[0].as_primitive::<Int64Type>().values().iter().copied().eq(0..300));
 }
 
-/// A border of chunks at each byte.
 /// Chunks, with their arrays, take what they may, and no less than two threads and who takes the rows need.
 #[test]
 fn chunks_are_as_long_as_memory_allows() {
@@ -197,13 +196,17 @@ fn chunks_are_as_long_as_memory_allows() {
     let sample = b"1234567\n".repeat(1_000);
     for (memory, held) in [(u64::MAX, 192 << 20), (60 << 20, 60 << 20), (13 << 20, 13 << 20), (1, 6 << 20)] {
         let rows = FileRows::of_stream(&options, &columns).with_chunks_as(&sample, u64::MAX >> 8, 2, memory);
-        assert!((held - (6 << 20)..=held).contains(&rows.held_bytes(2)), "{} of {memory}", rows.held_bytes(2));
+        let all = rows.held_bytes(2, usize::MAX);
+        assert!((held - (6 << 20)..=held).contains(&all), "{all} of {memory}");
+        // A file of one chunk has no second one.
+        assert_eq!(rows.held_bytes(2, 1), rows.held_bytes(2, 2) / 2);
         // Short chunks are read ahead as far as there is room.
         let short = FileRows::of_stream(&options, &columns).with_chunks_as(&sample, 1, 2, memory);
-        assert_eq!(short.held_bytes(2), held.min(32 << 20) / (2 << 20) * (2 << 20));
+        assert_eq!(short.held_bytes(2, usize::MAX), held.min(32 << 20) / (2 << 20) * (2 << 20));
     }
 }
 
+/// A border of chunks at each byte.
 #[test]
 fn every_border_is_met() {
     let text = b"\xEF\xBB\xBFid,\"a \"\"long\"\"\nname\"\r\n1,\"x\ny\"\r\n2,\"say \"\"hi\"\"\"\r\n3,\r\n4,\"\"\r\n5,a\"b,c\"d\r\n6,end";

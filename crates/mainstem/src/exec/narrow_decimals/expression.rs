@@ -61,10 +61,12 @@ fn arithmetic(expr: &Expr) -> Option<(&ScalarFunctionExpr, Op)> {
 /// Internal.
 pub(super) fn narrowed(expr: &Expr, schema: &Schema, may_be_narrow: bool) -> Result<Expr> {
     let Some((call, op)) = arithmetic(expr) else { return Ok(expr.clone()) };
-    let [left, right] = call.args() else { return Ok(expr.clone()) };
-    let (left, right) = (operand(left, schema)?, operand(right, schema)?);
-    // A literal beside wide digits is as good as it is.
-    if [&left, &right].iter().all(|side| side.is_literal || side.digits.is_none()) {
+    let [of_left, of_right] = call.args() else { return Ok(expr.clone()) };
+    let (left, right) = (operand(of_left, schema)?, operand(of_right, schema)?);
+    // A literal beside wide digits is as good as it is, and so are wide columns.
+    let is_as_good =
+        |side: &Operand, was: &Expr| side.is_literal || side.digits.is_none() && Arc::ptr_eq(&side.expr, was);
+    if is_as_good(&left, of_left) && is_as_good(&right, of_right) {
         return Ok(expr.clone());
     }
     let digits = left.digits.zip(right.digits).and_then(|(left, right)| left.result(op, right));

@@ -36,6 +36,7 @@ use mainstem_postgres::aggregate::has_exact_state;
 
 use self::expression::{Needs, narrowed};
 use super::dynamic_filters::KeyCollector;
+use super::spilling_aggregates::SpillingAggregate;
 use crate::provider::StoreSource;
 
 type Plan = Arc<dyn ExecutionPlan>;
@@ -78,11 +79,17 @@ fn over_narrow(plan: &Plan, may_be_narrow: &[bool]) -> Result<Option<Plan>> {
     if !is_changed { Ok(None) } else { rebuilt(plan, children, may_be_narrow).map(Some) }
 }
 
+/// The aggregation that `plan` is, spilling or not.
+fn aggregation(plan: &Plan) -> Option<&AggregateExec> {
+    let spilling = || plan.downcast_ref::<SpillingAggregate>().map(SpillingAggregate::aggregate);
+    plan.downcast_ref::<AggregateExec>().or_else(spilling)
+}
+
 /// For each child of `plan` the columns that may come narrow, if those of the output may that `may_be_narrow` says.
 fn inputs(plan: &Plan, may_be_narrow: &[bool]) -> Vec<Vec<bool>> {
     let takes = |at: usize| may_be_narrow.get(at).copied().unwrap_or(false);
     let mut needs = Needs::default();
-    if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
+    if let Some(aggregate) = aggregation(plan) {
         let groups = aggregate.group_expr().input_exprs();
         let orders = aggregate.aggr_expr().iter().flat_map(|function| function.order_bys()).map(|order| &order.expr);
         groups.iter().chain(orders).for_each(|expr| needs.add(expr, false));
@@ -171,7 +178,7 @@ fn rebuilt(plan: &Plan, children: Vec<Plan>, may_be_narrow: &[bool]) -> Result<P
         }
         return Ok(Arc::new(ProjectionExec::try_new(exprs, child.clone())?));
     }
-    if let Some(aggregate) = plan.downcast_ref::<AggregateExec>()
+    if let Some(aggregate) = aggregation(plan)
         && aggregate.mode().input_mode() == AggregateInputMode::Raw
     {
         let functions = aggregate.aggr_expr().iter().map(|function| {
@@ -182,8 +189,14 @@ fn rebuilt(plan: &Plan, children: Vec<Plan>, may_be_narrow: &[bool]) -> Result<P
             Ok(anew.filter(|_| adds_up(function)).map_or_else(|| function.clone(), Arc::new))
         });
         let functions: Vec<Arc<AggregateFunctionExpr>> = functions.collect::<Result<_>>()?;
-        let aggregate = Arc::new(aggregate.with_new_aggr_exprs(functions));
-        return replace_children_if_necessary(aggregate, children);
+        // DataFusion 55.2 keeps the types of the arguments, which the accumulators are made for (issue 18149 of
+        // apache/datafusion): they take what comes.
+        let anew = Arc::new(aggregate.with_new_aggr_exprs(functions));
+        let anew = replace_children_if_necessary(anew, children)?;
+        return match (plan.downcast_ref::<SpillingAggregate>(), anew.downcast_ref::<AggregateExec>()) {
+            (Some(spilling), Some(aggregate)) => Ok(Arc::new(spilling.in_place_of(aggregate)?)),
+            _ => Ok(anew),
+        };
     }
     replace_children_if_necessary(plan.clone(), children)
 }

@@ -60,6 +60,19 @@ impl SpillingAggregate {
         };
         Ok(Self { aggregate: Arc::new(aggregate.clone()), range, states, metrics: ExecutionPlanMetricsSet::new() })
     }
+
+    /// What it stands for.
+    pub(in crate::exec) fn aggregate(&self) -> &AggregateExec {
+        &self.aggregate
+    }
+
+    /// The same in the place of `aggregate`, which groups by the same keys.
+    ///
+    /// # Errors
+    /// Internal.
+    pub(in crate::exec) fn in_place_of(&self, aggregate: &AggregateExec) -> Result<Self> {
+        Self::new(aggregate, self.range)
+    }
 }
 
 impl DisplayAs for SpillingAggregate {

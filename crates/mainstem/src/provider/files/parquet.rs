@@ -4,13 +4,13 @@
 //! groups by several threads at once, handed over in the file's order. Arrow's reader fails on damaged files in many
 //! ways, panics among them; whatever it is, it is an error about the file here, which names the file.
 //!
-//! Invariants: threads share one open file and what its end says; each reads at places of its own. What is decoded and
-//! not taken fits the memory that the caller grants, but for a batch a thread, or one thread reads a batch at a time: a
-//! row group that turns out larger than its file says is handed over as far as it fits, and read on when it is taken.
+//! Invariants: threads share one open file and what its end says; each reads at places of its own, a row group at a
+//! time. What is decoded and not taken fits the memory that the caller grants, but for a batch a thread, whatever the
+//! file says of its row groups.
 
 use std::fmt::Display;
 use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufReader};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -29,18 +29,31 @@ use mainstem_postgres::types::sql_type;
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::ids::ColumnId;
 use mainstem_storage::schema::{Column, DataType};
-use mainstem_storage::threads::in_order;
+use mainstem_storage::threads::{Parts, streams_in_order};
 use mainstem_storage::{Error, Result, limits};
+use parking_lot::Mutex;
 
 use super::open::FoundFile;
-use crate::read_at::FromPlace;
+use crate::read_at::{FromPlace, read_full};
 
 /// Bytes of a decoded value at most, besides those of its text: 16 of a number, a text's place, and validity.
 const VALUE_BYTES: u64 = 20;
 /// Bytes of texts that offsets of 32 bits tell apart, whatever stands around them.
 const OFFSETS_MAX: u64 = 1 << 30;
+/// Bytes that are decoded and not taken yet, at most: few are reused sooner.
+const AHEAD_BYTES: u64 = 64 << 20;
 /// Bytes that are read to find the head of a page.
 const HEAD_BYTES: usize = 256;
+
+/// How row groups are read.
+struct Reading {
+    threads: usize,
+    batch_rows: usize,
+    /// What a batch takes, as far as the file tells.
+    batch_bytes: u64,
+    /// What may wait to be taken.
+    ahead_bytes: u64,
+}
 
 /// A file whose end, which says what is in it, has been read.
 pub(crate) struct ParquetFile {
@@ -57,13 +70,14 @@ impl ParquetFile {
     pub(crate) fn open(path: &str) -> Result<Self> {
         let file = File::open(path).map_err(|e| Error::io("open", format_args!("\"{path}\""), e))?;
         let bytes = file.metadata().map_err(|e| Error::io("look at", format_args!("\"{path}\""), e))?.len();
-        let file = SharedFile { file: Arc::new(file), bytes };
+        let file = SharedFile { file: Arc::new(file), bytes, spare: Arc::default() };
         let metadata = step(path, || ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()))?;
         Ok(Self { path: path.to_owned(), file, metadata })
     }
 
-    /// The same, with columns as storage takes them for a load: texts as Utf8, offsets and bytes, but as Utf8View where
-    /// a batch may have more bytes than offsets tell; decimals that are integers of 64 bits in the file as such.
+    /// The same, with columns as storage takes them for a load: texts that are codes in the file as such; others as
+    /// Utf8, offsets and bytes, but as Utf8View where a batch may have more bytes than offsets tell; decimals that are
+    /// integers of 64 bits in the file as such.
     ///
     /// # Errors
     /// 22P04.
@@ -81,6 +95,10 @@ impl ParquetFile {
         let of_load = |(at, field): (usize, &FieldRef)| match field.data_type() {
             ArrowType::Decimal128(digits, scale) if *digits <= DECIMAL64_MAX_PRECISION && is_narrow(at) => {
                 Arc::new(Field::clone(field).with_data_type(ArrowType::Decimal64(*digits, *scale)))
+            }
+            ArrowType::Utf8View | ArrowType::Utf8 if is_flat && self.is_coded(at) => {
+                let coded = ArrowType::Dictionary(Box::new(ArrowType::Int32), Box::new(ArrowType::Utf8));
+                Arc::new(Field::clone(field).with_data_type(coded))
             }
             ArrowType::Utf8View if is_small(at) => Arc::new(Field::clone(field).with_data_type(ArrowType::Utf8)),
             ArrowType::Utf8 if !is_small(at) => Arc::new(Field::clone(field).with_data_type(ArrowType::Utf8View)),
@@ -120,22 +138,30 @@ impl ParquetFile {
         Ok(ParquetRows { path: self.path.clone(), reader })
     }
 
-    /// Threads that are worth it for the row groups of the columns at the positions `columns`, and the bytes of the
-    /// largest of these: at most `threads`, as many as `bytes` bytes of memory allow.
-    fn readers(&self, columns: &[usize], (threads, bytes): (usize, u64)) -> (usize, u64) {
+    /// How [`ParquetFile::read`] goes about the columns at the positions `columns`, with at most `threads` threads and
+    /// `memory` bytes.
+    fn reading(&self, columns: &[usize], rows_max: usize, (threads, memory): (usize, u64)) -> Reading {
         let groups = self.metadata.metadata().row_groups();
-        let group_bytes = groups.iter().map(|group| self.size(group, columns).0).max().unwrap_or_default();
-        // One group is taken while others are read.
-        let threads = threads.min(groups.len()).min(fit(bytes, group_bytes).saturating_sub(1));
-        (threads.max(1), group_bytes)
+        let sizes = groups.iter().map(|group| self.size(group, columns));
+        let row_bytes = sizes.filter_map(|(bytes, rows)| bytes.checked_div(rows)).max().unwrap_or_default().max(1);
+        let is_known = groups.iter().all(|group| columns.iter().all(|at| self.text_bytes(group, *at).is_some()));
+        let rows_max = if is_known { rows_max.max(limits::BATCH_ROWS) } else { limits::BATCH_ROWS };
+        // Each thread has a batch in the making, and one is taken; as many bytes are ahead.
+        let room = memory / 2;
+        let worth = room / (row_bytes * limits::BATCH_ROWS as u64);
+        let threads = threads.min(groups.len()).min(usize::try_from(worth).unwrap_or(usize::MAX)).max(1);
+        let fit = room / (threads as u64 + 1) / row_bytes;
+        let batch_rows = usize::try_from(fit).unwrap_or(usize::MAX).clamp(limits::BATCH_ROWS, rows_max);
+        let batch_bytes = row_bytes * batch_rows as u64;
+        Reading { threads, batch_rows, batch_bytes, ahead_bytes: room.min(AHEAD_BYTES.max(batch_bytes)) }
     }
 
-    /// Bytes that [`ParquetFile::read`] holds of row groups, about, of the same arguments.
-    pub(crate) fn held_bytes(&self, columns: &[usize], memory: (usize, u64)) -> u64 {
-        match self.readers(columns, memory) {
-            (1, group) => group.min(memory.1),
-            (threads, group) => group.saturating_mul(threads as u64 + 1),
-        }
+    /// Bytes that [`ParquetFile::read`] holds, about, of the same arguments.
+    pub(crate) fn held_bytes(&self, columns: &[usize], rows_max: usize, memory: (usize, u64)) -> u64 {
+        let Reading { threads, batch_bytes, ahead_bytes, .. } = self.reading(columns, rows_max, memory);
+        let groups = self.metadata.metadata().row_groups().iter();
+        let all = groups.map(|group| self.size(group, columns).0).fold(0, u64::saturating_add);
+        all.min(ahead_bytes + batch_bytes * (threads as u64 + 1))
     }
 
     /// Hands what `convert` makes of its rows, of the columns at the positions `columns`, at most `rows_max` at once,
@@ -148,40 +174,24 @@ impl ParquetFile {
         &self,
         columns: &[usize],
         rows_max: usize,
-        (threads, bytes): (usize, u64),
+        memory: (usize, u64),
         convert: impl Fn(RecordBatch) -> Result<T> + Sync,
-        mut take: impl FnMut(T) -> Result<()>,
+        take: impl FnMut(T) -> Result<()>,
     ) -> Result<()> {
-        let groups = self.metadata.metadata().row_groups();
-        let sizes = || groups.iter().map(|group| self.size(group, columns));
-        let row_bytes = sizes().filter_map(|(bytes, rows)| bytes.checked_div(rows)).max().unwrap_or_default();
-        let is_known = groups.iter().all(|group| columns.iter().all(|at| self.text_bytes(group, *at).is_some()));
-        let rows_max = if is_known { rows_max.max(limits::BATCH_ROWS) } else { limits::BATCH_ROWS };
-        let batch_rows = fit(bytes, row_bytes).clamp(limits::BATCH_ROWS, rows_max);
-        let (threads, _) = self.readers(columns, (threads, bytes));
-        if threads == 1 {
-            // A batch of several groups may have more texts than offsets tell.
-            return (0..groups.len()).try_for_each(|group| {
-                let mut rows = self.read_group(columns, batch_rows, Some(group))?;
-                rows.try_for_each(|batch| take(convert(batch?)?))
-            });
-        }
-        let granted = bytes / (threads as u64 + 1);
-        let of_group = |group| {
-            let mut rows = self.read_group(columns, batch_rows, Some(group))?;
-            let (mut decoded, mut bytes) = (Vec::new(), 0);
-            while bytes <= granted {
-                let Some(batch) = rows.next().transpose()? else { return Ok((decoded, None)) };
-                bytes += batch.get_array_memory_size() as u64;
-                decoded.push(convert(batch)?);
+        let groups = self.metadata.metadata().row_groups().len();
+        let Reading { threads, batch_rows, ahead_bytes, .. } = self.reading(columns, rows_max, memory);
+        // A batch of several groups may have more texts than offsets tell.
+        let of_group = |group: usize, parts: &Parts<'_, T>| {
+            for batch in self.read_group(columns, batch_rows, Some(group))? {
+                let batch = batch?;
+                let bytes = batch.get_array_memory_size() as u64;
+                if !parts.put(convert(batch)?, bytes) {
+                    break;
+                }
             }
-            Ok((decoded, Some(rows)))
+            Ok(())
         };
-        let take = |(decoded, rest): (Vec<T>, Option<ParquetRows>)| {
-            decoded.into_iter().try_for_each(&mut take)?;
-            rest.into_iter().flatten().try_for_each(|batch| take(convert(batch?)?))
-        };
-        in_order(threads, threads, (0..groups.len()).map(Ok), of_group, take)
+        streams_in_order(threads, groups, ahead_bytes, of_group, take)
     }
 
     /// What `group` says of the column at position `at`, if it is no nested one.
@@ -189,6 +199,17 @@ impl ParquetFile {
         let schema = group.schema_descr();
         let leaf = (at..schema.num_columns()).find(|leaf| schema.get_column_root_idx(*leaf) >= at)?;
         (schema.get_column_root_idx(leaf) == at).then(|| group.column(leaf))
+    }
+
+    /// Whether all pages of the column at position `at` are codes of a dictionary, in all row groups.
+    fn is_coded(&self, at: usize) -> bool {
+        let of_group = |group: &RowGroupMetaData| {
+            let pages = self.of_column(group, at).and_then(ColumnChunkMetaData::page_encoding_stats_mask);
+            pages.is_some_and(|pages| {
+                pages.is_only(Encoding::RLE_DICTIONARY) || pages.is_only(Encoding::PLAIN_DICTIONARY)
+            })
+        };
+        self.metadata.metadata().row_groups().iter().all(of_group)
     }
 
     /// Bytes that the texts of the column at position `at` of `group` have at most, 0 where they are no texts; `None`
@@ -218,16 +239,43 @@ impl ParquetFile {
     }
 }
 
-/// How many times `one` goes into `bytes`.
-fn fit(bytes: u64, one: u64) -> usize {
-    usize::try_from(bytes.checked_div(one).unwrap_or(u64::MAX)).unwrap_or(usize::MAX)
-}
-
 /// A file that several threads read at once, each at places of its own.
 #[derive(Clone)]
 struct SharedFile {
     file: Arc<File>,
     bytes: u64,
+    spare: Arc<SpareBuffers>,
+}
+
+/// Buffers of pages that were decoded: the next pages are read into them. Fresh memory has to be cleared, and is in no
+/// cache.
+#[derive(Default)]
+struct SpareBuffers(Mutex<Vec<Vec<u8>>>);
+
+/// Bytes of a spare buffer at most: pages are mostly of a mebibyte.
+const SPARE_BYTES_MAX: usize = 4 << 20;
+/// Spare buffers at most: each thread reads a page at a time, and its head.
+const SPARE_BUFFERS_MAX: usize = 32;
+
+/// A buffer that becomes spare when nobody reads it any more.
+struct PageBuffer {
+    bytes: Vec<u8>,
+    spare: Arc<SpareBuffers>,
+}
+
+impl AsRef<[u8]> for PageBuffer {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for PageBuffer {
+    fn drop(&mut self) {
+        let mut spare = self.spare.0.lock();
+        if self.bytes.len() <= SPARE_BYTES_MAX && spare.len() < SPARE_BUFFERS_MAX {
+            spare.push(std::mem::take(&mut self.bytes));
+        }
+    }
 }
 
 impl Length for SharedFile {
@@ -248,12 +296,17 @@ impl ChunkReader for SharedFile {
         if start.checked_add(length as u64).is_none_or(|end| end > self.bytes) {
             return Err(ParquetError::EOF(format!("it ends before byte {}", start.saturating_add(length as u64))));
         }
-        let mut bytes = Vec::with_capacity(length);
-        FromPlace::new(self.file.clone(), start).take(length as u64).read_to_end(&mut bytes)?;
+        let mut bytes = self.spare.0.lock().pop().unwrap_or_default();
+        // Longer ones keep their bytes: to clear them would take as long as to read others.
         if bytes.len() < length {
+            bytes = vec![0; length];
+        }
+        let page = bytes.get_mut(..length).unwrap_or_default();
+        let read = read_full(&*self.file, page, start).map_err(|e| ParquetError::External(Box::new(e)))?;
+        if read < length {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
         }
-        Ok(bytes.into())
+        Ok(Bytes::from_owner(PageBuffer { bytes, spare: self.spare.clone() }).slice(..length))
     }
 }
 

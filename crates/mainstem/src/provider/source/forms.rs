@@ -31,6 +31,7 @@ impl StoreSource {
         let is_decimal = |id: ColumnId| self.table.column(id).is_some_and(|column| is_narrow(column.data_type));
         let mut ids: Vec<ColumnId> =
             columns().map(|(_, id)| id).filter(|id| is_decimal(*id) && !is_wide(*id)).collect();
+        ids.sort_unstable();
         ids.dedup();
         if ids.is_empty() { None } else { self.in_form(Form::Narrow, &ids) }
     }

@@ -440,7 +440,49 @@ fn chunks_of_files_are_counted() {
     let (rows, pending) = (0..600_000, VecDeque::new());
     let rows = Asking { connection: &asked, rows, most: &mut one, within: Some(&mut within), pending };
     assert_eq!(connection.copy_in("COPY t FROM STDIN (FORMAT csv)", rows).unwrap(), 600_000);
-    // The least that two threads can do with is more than nothing.
-    assert!(1 << 20 < one && one < both && both <= (32 << 20) + (6 << 20), "{one}, {both}");
+    assert!(1 << 20 < one && one < both && both <= 32 << 20, "{one}, {both}");
     assert_eq!(memory(&asked, "files").0, 0, "given back");
+}
+
+/// Files that are read at their places, and Parquet files, are counted as well; all is given back, also by a load that
+/// fails, and short ones take little.
+#[test]
+fn files_of_any_kind_are_counted() {
+    let database = Database::in_memory_with(OpenOptions::new().memory_limit(1 << 30)).unwrap();
+    let [connection, asked] = [(); 2].map(|()| database.connect().unwrap());
+    connection.execute_batch("CREATE TABLE t (a INTEGER, b TEXT); CREATE TABLE u (a INTEGER, b TEXT)").unwrap();
+    connection.execute("INSERT INTO t SELECT k, 'text ' || k FROM generate_series(1, 1200000) g (k)").unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    let (csv, parquet, wrong, short) = (path("t.csv"), path("t.parquet"), path("wrong.csv"), path("short.csv"));
+    connection.execute(&format!("COPY t TO '{csv}' (FORMAT csv)")).unwrap();
+    connection.execute(&format!("COPY t TO '{parquet}'")).unwrap();
+    let text = std::fs::read_to_string(&csv).unwrap();
+    std::fs::write(&wrong, text.clone() + "none,none\n").unwrap();
+    std::fs::write(&short, text.lines().take(20).map(|line| line.to_owned() + "\n").collect::<String>()).unwrap();
+    let most_of = |statement: String| {
+        let (ended, mut most) = (AtomicBool::new(false), 0);
+        let outcome = std::thread::scope(|scope| {
+            let load = scope.spawn(|| {
+                let outcome = connection.execute(&statement);
+                ended.store(true, Ordering::Relaxed);
+                outcome
+            });
+            while !ended.load(Ordering::Relaxed) {
+                most = most.max(memory(&asked, "files").0);
+            }
+            load.join().unwrap()
+        });
+        assert_eq!(memory(&asked, "files").0, 0, "{statement}");
+        (outcome.map_err(|error| error.sqlstate()), most)
+    };
+    for (file, options, outcome) in
+        [(&csv, "(FORMAT csv)", Ok(1_200_000)), (&parquet, "", Ok(1_200_000)), (&wrong, "(FORMAT csv)", Err("22P02"))]
+    {
+        let (got, most) = most_of(format!("COPY u FROM '{file}' {options}"));
+        assert_eq!(got, outcome, "{file}");
+        assert!((1 << 20..=32 << 20).contains(&most), "{file}: {most}");
+    }
+    let (got, most) = most_of(format!("COPY u FROM '{short}' (FORMAT csv)"));
+    assert!(got == Ok(20) && most <= 32 << 20, "{most}");
 }

@@ -3,13 +3,15 @@
 
 use std::sync::Arc;
 
+use arrow_array::{ArrayRef, DictionaryArray, Int32Array, StringArray};
 use proptest::prelude::*;
 
 use super::conformance::check;
 use super::{ENCODINGS, disk, schema, write, write_with};
+use crate::ids::{ContainerId, FileId};
 use crate::row::Value;
 use crate::schema::DataType;
-use crate::segment::{BlockCache, Encoding, Segment, SegmentMeta};
+use crate::segment::{BlockCache, Encoding, Segment, SegmentMeta, SegmentPlace, write_segment};
 use crate::settings::Encodings;
 
 const TEXT: DataType = DataType::Text { max_chars: None };
@@ -306,5 +308,39 @@ fn single_rows_of_decoded_blocks_are_read_from_few_pages() {
         }
         let stats = segment.cache().stats();
         assert!(stats.blocks_read == 0 && stats.page_reads <= 500 * 5, "{stats:?}");
+    }
+}
+
+/// Codes of somebody else's dictionary, which has texts twice, in any order, and some that no row has: the segment is
+/// that of the texts.
+#[test]
+fn codes_of_any_dictionary_are_those_of_the_texts() {
+    let texts = ["pear", "apple", "", "apple", "never", "a text that is longer than a view holds", "pear", "fig"];
+    let schema = schema(&[TEXT], 0);
+    let used: &[&[i32]] = &[&[0, 1, 2, 3, 5, 6, 7], &[1, 3], &[7], &[2]];
+    for (used, has_nulls) in used.iter().flat_map(|used| [(*used, false), (*used, true)]) {
+        let code = |row: usize| (!has_nulls || row % 5 > 0).then(|| used[mixed(row) as usize % used.len()]);
+        let codes: Int32Array = (0..3_000).map(code).collect();
+        let values: Vec<Value> = codes
+            .iter()
+            .map(|code| code.map_or(Value::Null, |code| Value::Text(texts[code as usize].into())))
+            .collect();
+        let coded = DictionaryArray::new(codes, Arc::new(StringArray::from(texts.to_vec())) as ArrayRef);
+        let (_memory, disk) = disk();
+        let expected = write(&disk, 1, &schema, &[values]);
+        let place = SegmentPlace {
+            disk: &disk,
+            id: ContainerId(1),
+            file: FileId(2),
+            threads: 1,
+            encodings: Encodings::Smallest,
+        };
+        let meta = write_segment(place, &schema, &[Arc::new(coded)]).unwrap();
+        let sums = |meta: &SegmentMeta| {
+            meta.columns.iter().map(|column| column.block.clone().map(|b| b.checksum)).collect::<Vec<_>>()
+        };
+        assert_eq!(sums(&meta), sums(&expected), "{used:?} {has_nulls}");
+        assert_eq!(meta.columns[0].encoding, expected.columns[0].encoding);
+        assert_eq!(meta.columns[0].distinct, expected.columns[0].distinct);
     }
 }

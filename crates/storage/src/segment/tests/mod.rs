@@ -68,19 +68,21 @@ pub(crate) fn write_with(
     let place = SegmentPlace { disk, id: ContainerId(id), file: FileId(id), threads: 1, encodings };
     let columns = arrays(schema, columns);
     let meta = write_segment(place, schema, &columns).unwrap();
-    // The same blocks, by their checksums, from columns in the form of a load.
-    let (_, other) = self::disk();
-    let place = SegmentPlace { disk: &other, ..place };
-    let of_load: Vec<ArrayRef> =
-        schema.columns.iter().zip(&columns).map(|(c, array)| load_form(schema, c, array)).collect();
-    assert_eq!(write_segment(place, schema, &of_load).unwrap(), meta);
+    // The same blocks, by their checksums, from columns in the forms of a load.
+    let coded = ArrowType::Dictionary(Box::new(ArrowType::Int32), Box::new(ArrowType::Utf8));
+    for texts in [ArrowType::Utf8, coded] {
+        let (_, other) = self::disk();
+        let place = SegmentPlace { disk: &other, ..place };
+        let of_load = schema.columns.iter().zip(&columns).map(|(c, array)| load_form(schema, c, array, &texts));
+        assert_eq!(write_segment(place, schema, &of_load.collect::<Vec<_>>()).unwrap(), meta, "{texts}");
+    }
     meta
 }
 
-/// `array` as a load may have it, if `column` is in no key: texts as offsets and bytes, decimals in 64 bits.
-fn load_form(schema: &TableSchema, column: &Column, array: &ArrayRef) -> ArrayRef {
+/// `array` as a load may have it, if `column` is in no key: texts as `texts`, decimals in 64 bits.
+fn load_form(schema: &TableSchema, column: &Column, array: &ArrayRef, texts: &ArrowType) -> ArrayRef {
     let form = match column.data_type {
-        DataType::Text { .. } | DataType::Char { .. } => ArrowType::Utf8,
+        DataType::Text { .. } | DataType::Char { .. } => texts.clone(),
         DataType::Decimal { precision, scale } if precision <= DECIMAL64_MAX_PRECISION => {
             ArrowType::Decimal64(precision, scale)
         }

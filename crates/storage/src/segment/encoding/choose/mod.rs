@@ -14,6 +14,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Decimal64Type;
 use arrow_array::{Array, ArrayRef};
 use arrow_buffer::NullBuffer;
+use arrow_cast::cast;
 use arrow_schema::DataType as ArrowType;
 use mainstem_kernels::bitmap;
 
@@ -22,7 +23,7 @@ use super::native::{Native, dispatch, wrong_type};
 use super::sections::begin_section;
 use super::{Encoding, frame};
 use crate::error::Result;
-use crate::row::Value;
+use crate::row::{Value, coded_texts};
 use crate::schema::DataType;
 use crate::settings::Encodings;
 
@@ -51,12 +52,15 @@ pub(crate) struct Encoded {
     pub sketch: Option<DistinctSketch>,
 }
 
-/// Whether arrays of type `arrow` have the values of a column of `data_type`: its own type, for texts Utf8, and for
-/// decimals those of 64 bits, too.
+/// Whether arrays of type `arrow` have the values of a column of `data_type`: its own type, for texts Utf8 and codes of
+/// such, and for decimals those of 64 bits, too.
 pub(crate) fn is_stored_as(data_type: DataType, arrow: &ArrowType) -> bool {
     *arrow == data_type.arrow()
         || match (data_type, arrow) {
             (DataType::Text { .. } | DataType::Char { .. }, ArrowType::Utf8) => true,
+            (DataType::Text { .. } | DataType::Char { .. }, ArrowType::Dictionary(codes, texts)) => {
+                (codes.as_ref(), texts.as_ref()) == (&ArrowType::Int32, &ArrowType::Utf8)
+            }
             (DataType::Decimal { precision, scale }, ArrowType::Decimal64(digits, point)) => {
                 (precision, scale) == (*digits, *point)
             }
@@ -95,6 +99,15 @@ pub(crate) fn encode(
     };
     if null_count == array.len() {
         return Ok(encoded);
+    }
+    if matches!(array.data_type(), ArrowType::Dictionary(..)) {
+        if let Some((codes, values)) = coded_texts(array).filter(|_| encodings == Encodings::Smallest)
+            && texts::encode_coded(data_type, codes, values, &mut encoded)?
+        {
+            return Ok(encoded);
+        }
+        let texts = cast(array, &ArrowType::Utf8)?;
+        return encode(data_type, &texts, encodings, is_searched);
     }
     let narrow = match (data_type, array.as_primitive_opt::<Decimal64Type>()) {
         (DataType::Decimal { .. }, Some(values)) => Some(Cow::Borrowed(&values.values()[..])),

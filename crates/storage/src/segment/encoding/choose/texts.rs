@@ -5,7 +5,7 @@
 //! 2. Otherwise distinct texts are collected as long as a dictionary of them would be smaller than plain. Its texts may
 //!    be codes of symbols too.
 
-use arrow_array::{Array, StringArray};
+use arrow_array::{Array, Int32Array, StringArray};
 use arrow_buffer::NullBuffer;
 use hashbrown::HashMap;
 use mainstem_kernels::hash::hash_u64;
@@ -58,6 +58,55 @@ pub(super) fn encode_short(data_type: DataType, texts: &StringArray, encoded: &m
         return Ok(true);
     }
     write_dictionary(&found, false, encoded)?;
+    Ok(true)
+}
+
+/// Encodes the texts that `codes` name of `texts`, as one value or a dictionary, if that is what [`encode`] would do;
+/// says whether it did. No row is looked at but for its code.
+pub(super) fn encode_coded(
+    data_type: DataType,
+    codes: &Int32Array,
+    texts: &StringArray,
+    encoded: &mut Encoded,
+) -> Result<bool> {
+    let nulls = codes.nulls().filter(|nulls| nulls.null_count() > 0);
+    // How often each stands, and later its place among those that do.
+    let mut places = vec![0_u32; texts.len()];
+    for code in present(codes.values(), nulls).flatten() {
+        if let Some(count) = places.get_mut(code as usize) {
+            *count += 1;
+        }
+    }
+    let text = |at: &usize| texts.value(*at).as_bytes();
+    let mut used: Vec<usize> = (0..texts.len()).filter(|at| places.get(*at) != Some(&0)).collect();
+    let heap = used.iter().map(|at| text(at).len() * places.get(*at).map_or(0, |count| *count as usize)).sum();
+    let length_max = used.iter().map(|at| text(at).len()).max().unwrap_or(0);
+    used.sort_unstable_by(|a, b| text(a).cmp(text(b)));
+    let mut values: Vec<&[u8]> = Vec::with_capacity(used.len());
+    for at in &used {
+        // A dictionary of somebody else's may have a text twice.
+        if values.last() != Some(&text(at)) {
+            values.push(text(at));
+        }
+        if let Some(place) = places.get_mut(*at) {
+            *place = values.len() as u32 - 1;
+        }
+    }
+    let budget = plain::text_bytes(codes.len(), length_max, heap);
+    let repeats = heap < TEXT_BYTES_MIN || values.len() <= codes.len() / 2;
+    if !repeats || dictionary::text_bytes(codes.len(), &values) >= budget {
+        return Ok(false);
+    }
+    let (Some(least), Some(greatest)) = (values.first(), values.last()) else { return Ok(false) };
+    encoded.bounds = (value(data_type, least)?, value(data_type, greatest)?);
+    if values.len() == 1 && least.len() <= constant::CONSTANT_BYTES_MAX {
+        encoded.encoding = Encoding::Constant { value: value(data_type, least)? };
+        encoded.distinct = Some(1);
+        return Ok(true);
+    }
+    let place = |code: Option<i32>| code.and_then(|code| places.get(code as usize)).copied().unwrap_or(0);
+    let codes = present(codes.values(), nulls).map(place).collect();
+    write_dictionary(&Distinct { values, codes }, false, encoded)?;
     Ok(true)
 }
 
