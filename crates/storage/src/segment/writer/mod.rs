@@ -13,6 +13,7 @@
 
 mod packed;
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef};
@@ -30,6 +31,7 @@ use crate::disk::{Disk, DiskFile};
 use crate::error::{Error, Result};
 use crate::ids::{ColumnId, ContainerId, FileId};
 use crate::limits;
+use crate::row::bytes_of_array;
 use crate::row::key::{KeyCodec, Keys, hash_key};
 use crate::schema::{Column, TableSchema};
 use crate::settings::Encodings;
@@ -146,11 +148,14 @@ pub fn rows_that_fit(columns: &[ArrayRef]) -> usize {
     fit.max(1).min(rows.max(1))
 }
 
+/// Columns for each thread that are encoded together: of fewer the last ones leave threads idle.
+const COLUMNS_OF_THREAD: usize = 8;
+
 /// Columns that are encoded before the first of them is written, and so in memory together, where `threads` threads do
 /// it.
 #[must_use]
 pub fn encoded_at_once(threads: usize) -> usize {
-    if threads <= 1 { 1 } else { 4 * threads }
+    if threads <= 1 { 1 } else { COLUMNS_OF_THREAD * threads }
 }
 
 fn check(schema: &TableSchema, columns: &[ArrayRef]) -> Result<u32> {
@@ -192,13 +197,21 @@ fn write_blocks(
     let mut metas = Vec::with_capacity(columns.len());
     let at_once = encoded_at_once(threads);
     for first in (0..columns.len()).step_by(at_once) {
-        let encode = |number: usize| match (schema.columns.get(first + number), columns.get(first + number)) {
-            (Some(column), Some(array)) => {
-                encode_column(column, array, encodings, schema.sort_key.contains(&column.id))
+        let mut order: Vec<usize> = (first..columns.len().min(first + at_once)).collect();
+        // What takes longest is begun first: begun last it would leave other threads idle.
+        order.sort_by_key(|at| Reverse(columns.get(*at).map_or(0, bytes_of_array)));
+        let encode = |number: usize| {
+            let at = order.get(number).copied().unwrap_or_default();
+            match (schema.columns.get(at), columns.get(at)) {
+                (Some(column), Some(array)) => {
+                    Ok((at, encode_column(column, array, encodings, schema.sort_key.contains(&column.id))?))
+                }
+                _ => Err(Error::internal("a column without an array")),
             }
-            _ => Err(Error::internal("a column without an array")),
         };
-        for column in in_parallel(threads, at_once.min(columns.len() - first), encode)? {
+        let mut encoded = in_parallel(threads, order.len(), encode)?;
+        encoded.sort_unstable_by_key(|(at, _)| *at);
+        for (_, column) in encoded {
             metas.push(write_column(out, column)?);
         }
     }
