@@ -215,7 +215,8 @@ mod tests {
         states[0].as_primitive::<Decimal128Type>().values().iter().copied().zip(counts).collect()
     }
 
-    /// Few groups and many, short values and long ones, of each type that has them: the same sums, at the borders of what is short, and of stretches.
+    /// Few groups and many, short values and long ones, of each type that has them: the same sums, at the borders of
+    /// what is short, and of stretches.
     #[test]
     fn few_groups_have_the_sums_of_many() {
         let short = (1i128 << SHORT_BITS) - 1;

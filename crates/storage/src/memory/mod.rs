@@ -49,7 +49,8 @@ pub enum MemoryKind {
     Queries,
     /// What is kept of statements: trees, short statements, plans. An estimate.
     Plans,
-    /// Files that loads read: chunks and row groups of which the rows are not taken yet, with their arrays. An estimate.
+    /// Files that loads read: chunks and row groups of which the rows are not taken yet, with their arrays. An
+    /// estimate.
     Files,
     /// Set aside for merges, commits and recovery.
     Reserve,

@@ -82,7 +82,8 @@ pub fn check_load(schema: &TableSchema, columns: Vec<ArrayRef>) -> Result<Vec<Ar
     schema.columns.iter().zip(columns).map(check).collect()
 }
 
-/// The codes of `array` and the texts that they name, none of them NULL, if it is an Arrow dictionary as a load takes it.
+/// The codes of `array` and the texts that they name, none of them NULL, if it is an Arrow dictionary as a load takes
+/// it.
 pub(crate) fn coded_texts(array: &dyn Array) -> Option<(&PrimitiveArray<Int32Type>, &StringArray)> {
     let coded = array.as_dictionary_opt::<Int32Type>()?;
     let texts = coded.values().as_string_opt().filter(|texts| texts.null_count() == 0)?;

@@ -2,8 +2,8 @@
 //!
 //! Comes in: how many streams, and what makes the parts of one. Goes out: all parts, in order, to the calling thread.
 //!
-//! Invariants: parts that were made and not taken have no more bytes than are granted, but for one of the stream that is
-//! taken: so that one always goes on, and never waits for those behind it. Nothing is taken behind an error.
+//! Invariants: parts that were made and not taken have no more bytes than are granted, but for one of the stream that
+//! is taken: so that one always goes on, and never waits for those behind it. Nothing is taken behind an error.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::thread::Builder;

@@ -196,8 +196,8 @@ impl<'a> FileRows<'a> {
         self
     }
 
-    /// The same, of which `threads` threads should hold at most `memory` bytes: in chunks of about `rows` rows, as far as
-    /// the first rows of `file` tell how long they are, or fewer, so that there is something to do for all.
+    /// The same, of which `threads` threads should hold at most `memory` bytes: in chunks of about `rows` rows, as far
+    /// as the first rows of `file` tell how long they are, or fewer, so that there is something to do for all.
     pub(crate) fn with_chunks_of(self, file: &dyn ReadAt, rows: u64, threads: usize, memory: u64) -> Self {
         let mut sample = vec![0; SAMPLE_BYTES];
         // A file that cannot be read is told of by who reads it.

@@ -9,8 +9,8 @@
 //! Scans may be told keys that joins find while the plan runs (`runtime_filter`), for which their streams wait
 //! (`stream`).
 //!
-//! A source for an aggregation may leave out what metadata and codes answer for (`zone_aggregates`), and give columns in
-//! other forms than their own (`forms`).
+//! A source for an aggregation may leave out what metadata and codes answer for (`zone_aggregates`), and give columns
+//! in other forms than their own (`forms`).
 //!
 //! The source of a physical plan that is kept has a [`ScanSlot`] instead of a view, and counts nothing.
 

@@ -14,8 +14,8 @@
 //! single row without the others.
 //!
 //! One file per encoding, all of one shape: `open`, `read`, `gather`, `value`, `equal_range`, `select`, and functions
-//! that give the encoded size and encode. `native` has the number types, `form` the types of arrays, `condition` translates
-//! predicates, `single` reads one row from the few bytes that it is in.
+//! that give the encoded size and encode. `native` has the number types, `form` the types of arrays, `condition`
+//! translates predicates, `single` reads one row from the few bytes that it is in.
 //!
 //! Invariants: an open encoding answers for each row below its row count without a panic, whatever bytes it came from.
 //! NULLs are the block's matter: here a NULL slot has some value.
