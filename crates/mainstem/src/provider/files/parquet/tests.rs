@@ -9,8 +9,9 @@ use super::*;
 const GROUP_ROWS: usize = 20_000;
 const GROUPS: usize = 6;
 
-/// Texts of 500 bytes, of which there are ten, and a number; with what is known of the texts, or without.
-fn write(path: &str, statistics: EnabledStatistics) {
+/// Texts of 500 bytes, of which there are ten, and a number; with what is known of the texts, or without. The texts are
+/// codes of a dictionary, or have their beginnings of others.
+fn write(path: &str, statistics: EnabledStatistics, is_coded: bool) {
     let texts: Vec<String> = (0..10).map(|n| format!("{n}").repeat(500)).collect();
     let group = |number: usize| {
         let rows = number * GROUP_ROWS..(number + 1) * GROUP_ROWS;
@@ -21,7 +22,9 @@ fn write(path: &str, statistics: EnabledStatistics) {
     let properties = WriterProperties::builder()
         .set_max_row_group_row_count(Some(GROUP_ROWS))
         .set_statistics_enabled(statistics)
-        .build();
+        .set_dictionary_enabled(is_coded);
+    let properties = if is_coded { properties } else { properties.set_encoding(Encoding::DELTA_BYTE_ARRAY) };
+    let properties = properties.set_column_encoding("n".into(), Encoding::PLAIN).build();
     let file = File::create(path).unwrap();
     let mut writer = ArrowWriter::try_new(file, group(0).schema(), Some(properties)).unwrap();
     (0..GROUPS).for_each(|number| writer.write(&group(number)).unwrap());
@@ -35,8 +38,11 @@ fn row_groups_ahead_fit_the_memory_whatever_the_file_says() {
     const THREADS: usize = 3;
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("t.parquet").display().to_string();
-    for (statistics, is_known) in [(EnabledStatistics::Chunk, true), (EnabledStatistics::None, false)] {
-        write(&path, statistics);
+    let known = [(EnabledStatistics::Chunk, true), (EnabledStatistics::None, false)];
+    for (is_coded, (statistics, is_known)) in
+        [false, true].into_iter().flat_map(|coded| known.map(|known| (coded, known)))
+    {
+        write(&path, statistics, is_coded);
         let file = ParquetFile::open(&path).unwrap();
         let groups = file.metadata.metadata().row_groups();
         assert_eq!(groups.len(), GROUPS);
@@ -44,7 +50,17 @@ fn row_groups_ahead_fit_the_memory_whatever_the_file_says() {
         assert_eq!((file.text_bytes(&groups[0], 0), file.text_bytes(&groups[0], 2)), (Some(0), None));
         let file = file.for_load().unwrap();
         let text = file.schema().field(1).data_type().clone();
-        assert_eq!(text, if is_known { ArrowType::Utf8 } else { ArrowType::Utf8View });
+        let coded = ArrowType::Dictionary(Box::new(ArrowType::Int32), Box::new(ArrowType::Utf8));
+        assert_eq!(
+            text,
+            if is_coded {
+                coded
+            } else if is_known {
+                ArrowType::Utf8
+            } else {
+                ArrowType::Utf8View
+            }
+        );
         let (ahead, most, mut rows, mut batch_most) = (AtomicU64::new(0), AtomicU64::new(0), 0, 0);
         let convert = |batch: RecordBatch| {
             let bytes = batch.get_array_memory_size() as u64;
