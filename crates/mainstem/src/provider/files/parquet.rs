@@ -55,6 +55,20 @@ struct Reading {
     ahead_bytes: u64,
 }
 
+impl Reading {
+    /// Of rows of `row_bytes` bytes, whatever a damaged file says of them, at most `rows_max` at once.
+    fn of(row_bytes: u64, rows_max: usize, (threads, memory): (usize, u64)) -> Self {
+        // Each thread has a batch in the making, and one is taken; as many bytes are ahead.
+        let room = memory / 2;
+        let worth = room / row_bytes.saturating_mul(limits::BATCH_ROWS as u64).max(1);
+        let threads = threads.min(usize::try_from(worth).unwrap_or(usize::MAX)).max(1);
+        let fit = room / (threads as u64 + 1) / row_bytes.max(1);
+        let batch_rows = usize::try_from(fit).unwrap_or(usize::MAX).clamp(limits::BATCH_ROWS, rows_max);
+        let batch_bytes = row_bytes.saturating_mul(batch_rows as u64);
+        Self { threads, batch_rows, batch_bytes, ahead_bytes: room.min(AHEAD_BYTES.max(batch_bytes)) }
+    }
+}
+
 /// A file whose end, which says what is in it, has been read.
 pub(crate) struct ParquetFile {
     path: String,
@@ -143,17 +157,10 @@ impl ParquetFile {
     fn reading(&self, columns: &[usize], rows_max: usize, (threads, memory): (usize, u64)) -> Reading {
         let groups = self.metadata.metadata().row_groups();
         let sizes = groups.iter().map(|group| self.size(group, columns));
-        let row_bytes = sizes.filter_map(|(bytes, rows)| bytes.checked_div(rows)).max().unwrap_or_default().max(1);
+        let row_bytes = sizes.filter_map(|(bytes, rows)| bytes.checked_div(rows)).max().unwrap_or_default();
         let is_known = groups.iter().all(|group| columns.iter().all(|at| self.text_bytes(group, *at).is_some()));
         let rows_max = if is_known { rows_max.max(limits::BATCH_ROWS) } else { limits::BATCH_ROWS };
-        // Each thread has a batch in the making, and one is taken; as many bytes are ahead.
-        let room = memory / 2;
-        let worth = room / (row_bytes * limits::BATCH_ROWS as u64);
-        let threads = threads.min(groups.len()).min(usize::try_from(worth).unwrap_or(usize::MAX)).max(1);
-        let fit = room / (threads as u64 + 1) / row_bytes;
-        let batch_rows = usize::try_from(fit).unwrap_or(usize::MAX).clamp(limits::BATCH_ROWS, rows_max);
-        let batch_bytes = row_bytes * batch_rows as u64;
-        Reading { threads, batch_rows, batch_bytes, ahead_bytes: room.min(AHEAD_BYTES.max(batch_bytes)) }
+        Reading::of(row_bytes, rows_max, (threads.min(groups.len()), memory))
     }
 
     /// Bytes that [`ParquetFile::read`] holds, about, of the same arguments.
@@ -161,7 +168,7 @@ impl ParquetFile {
         let Reading { threads, batch_bytes, ahead_bytes, .. } = self.reading(columns, rows_max, memory);
         let groups = self.metadata.metadata().row_groups().iter();
         let all = groups.map(|group| self.size(group, columns).0).fold(0, u64::saturating_add);
-        all.min(ahead_bytes + batch_bytes * (threads as u64 + 1))
+        all.min(batch_bytes.saturating_mul(threads as u64 + 1).saturating_add(ahead_bytes))
     }
 
     /// Hands what `convert` makes of its rows, of the columns at the positions `columns`, at most `rows_max` at once,

@@ -82,3 +82,15 @@ fn row_groups_ahead_fit_the_memory_whatever_the_file_says() {
         assert!(most <= GRANTED + (THREADS as u64 + 1) * batch_most, "{most} with batches of {batch_most}: {is_known}");
     }
 }
+
+/// What a damaged file says of its rows is no reason to panic: one thread reads the smallest batches.
+#[test]
+fn rows_of_any_size_are_read() {
+    for row_bytes in [u64::MAX, u64::MAX / 2, 1 << 60] {
+        let Reading { threads, batch_rows, ahead_bytes, .. } = Reading::of(row_bytes, 100_000, (8, 1 << 30));
+        assert_eq!((threads, batch_rows, ahead_bytes), (1, limits::BATCH_ROWS, 1 << 29), "{row_bytes}");
+    }
+    let Reading { threads, batch_rows, .. } = Reading::of(0, 100_000, (8, 1 << 30));
+    assert_eq!((threads, batch_rows), (8, 100_000));
+    assert_eq!(Reading::of(100, 100_000, (8, 0)).threads, 1);
+}
