@@ -13,7 +13,8 @@
 //! 9. [`sort`] orders rows by words, digit by digit.
 //! 10. [`fsst`] decodes texts that are codes of symbols; [`alp`] makes integers of decimal floats, and back.
 //! 11. [`csv`] finds fields in delimited text, and reads numbers and dates of them; [`to_text`] writes them.
-//! 12. [`memory`] tells processor and system which memory will be used, and how.
+//! 12. [`recent_texts`] finds codes of texts of which there are few.
+//! 13. [`memory`] tells processor and system which memory will be used, and how.
 //!
 //! Invariants:
 //! - Each kernel with a fast twin has a scalar one, `pub` under its module's `scalar`; both give the same answer for
@@ -46,6 +47,7 @@ pub mod fsst;
 pub mod alp;
 pub mod csv;
 pub mod memory;
+pub mod recent_texts;
 pub mod to_text;
 
 mod dispatch;

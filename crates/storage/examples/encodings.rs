@@ -59,7 +59,8 @@ fn measure(name: &str, data_type: DataType, array: &ArrayRef, encodings: Encodin
     let mut id = 0;
     let (write, meta) = best(|| {
         id += 1;
-        let place = SegmentPlace { disk: &disk, id: ContainerId(id), file: FileId(id), threads: 1, encodings };
+        let place =
+            SegmentPlace { disk: &disk, id: ContainerId(id), file: FileId(id), threads: 1, encodings, symbols: None };
         write_segment(place, &schema, std::slice::from_ref(array)).unwrap()
     });
     let open_segment = || {

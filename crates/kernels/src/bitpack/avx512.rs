@@ -1,5 +1,5 @@
 //! The AVX-512 twins of unpacking: a register of codes takes one load, one or two byte permutations, a shift and a
-//! mask.
+//! mask. And of packing ([`pack`]).
 //!
 //! 1. A call knows the width and the phase of its rows, as in [`super::lanes`]. So does each group of rows that fill a
 //!    register: 64 bytes hold them all.
@@ -12,6 +12,7 @@ use std::arch::x86_64::*;
 use std::array::from_fn;
 
 use super::lanes::{BLOCK, WIDTH_MAX_32, WIDTH_MAX_64, origin, padded, prefetch};
+use super::mask;
 use crate::cast::Pod;
 
 /// Bytes that the loads of one block may touch.
@@ -247,4 +248,79 @@ fn each_8_codes<T: Pod>(packed: &[u8], width: u32, start: usize, out: &mut [T], 
             }
         }
     });
+}
+
+/// Widths that [`pack`] takes: a code that begins anywhere in a byte has all its bits in eight bytes.
+pub(super) const PACKED_WIDTH_MAX: u32 = 57;
+/// Values that are packed at once: they fill `width` bytes exactly.
+const PACKED_ROWS: usize = 8;
+
+/// Places of bytes that bring eight codes, each shifted to where it begins in its first byte, behind one another: those
+/// of `of_even` rows, or of the others. Codes of at least eight bits share no byte with the next but one.
+fn places(width: usize, of_even: bool) -> ([u8; 64], u64) {
+    let (mut places, mut valid) = ([0; 64], 0);
+    for row in (0..PACKED_ROWS).filter(|row| row.is_multiple_of(2) == of_even) {
+        let (first, last) = (row * width / 8, ((row + 1) * width - 1) / 8);
+        for byte in first..=last {
+            places[byte] = (8 * row + byte - first) as u8;
+            valid |= 1 << byte;
+        }
+    }
+    (places, valid)
+}
+
+/// See [`super::pack`]. Eight values fill `width` bytes. Narrow ones are bytes, of which one instruction takes the bits.
+/// Others are shifted to where they begin in their first byte; one permutation brings those of even rows into place,
+/// another one the rest.
+///
+/// # Safety
+/// `width` is 1 to [`PACKED_WIDTH_MAX`].
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,avx2,bmi2")]
+pub(super) unsafe fn pack(values: &[u64], width: u32, out: &mut Vec<u8>) {
+    debug_assert!(values.iter().all(|value| *value <= mask(width)), "a value does not fit {width} bits");
+    let bytes = width as usize;
+    let (groups, rest) = values.as_chunks::<PACKED_ROWS>();
+    let start = out.len();
+    out.reserve(super::packed_bytes(values.len(), width));
+    // SAFETY: there is room for all groups.
+    let mut to = unsafe { out.as_mut_ptr().add(start) };
+    if width <= 8 {
+        let (bits, written) = (mask(width) * 0x0101_0101_0101_0101, mask(width) as u16);
+        for group in groups {
+            // SAFETY: eight values are readable; of the word the bytes that they fill are written, for which there is room.
+            unsafe {
+                let wide = _mm512_loadu_si512(group.as_ptr().cast());
+                let word = _mm_cvtsi128_si64(_mm512_cvtepi64_epi8(wide)).cast_unsigned();
+                let packed = _mm_cvtsi64_si128(_pext_u64(word, bits).cast_signed());
+                _mm_mask_storeu_epi8(to.cast(), written, packed);
+                to = to.add(bytes);
+            }
+        }
+    } else {
+        let ((even, are_even), (odd, are_odd)) = (places(bytes, true), places(bytes, false));
+        let (even, odd) = (vector(&even), vector(&odd));
+        let shifts: [u64; PACKED_ROWS] = from_fn(|row| (row * bytes % 8) as u64);
+        let (cut, written) = (_mm512_set1_epi64(mask(width).cast_signed()), mask(width));
+        // SAFETY: eight words are readable.
+        let shifts = unsafe { _mm512_loadu_si512(shifts.as_ptr().cast()) };
+        for group in groups {
+            // SAFETY: eight values are readable; of the register the bytes that they fill are written, for which there is
+            // room.
+            unsafe {
+                let wide = _mm512_and_si512(_mm512_loadu_si512(group.as_ptr().cast()), cut);
+                let shifted = _mm512_sllv_epi64(wide, shifts);
+                let even = _mm512_maskz_permutexvar_epi8(are_even, even, shifted);
+                let odd = _mm512_maskz_permutexvar_epi8(are_odd, odd, shifted);
+                _mm512_mask_storeu_epi8(to.cast(), written, _mm512_or_si512(even, odd));
+                to = to.add(bytes);
+            }
+        }
+    }
+    // SAFETY: so many bytes were written behind the length.
+    unsafe { out.set_len(start + groups.len() * bytes) };
+    // The last few, which may fill no whole bytes; and then whole words, whatever the groups fill.
+    let mut last = Vec::new();
+    super::scalar::pack(rest, width, &mut last);
+    out.extend_from_slice(&last[..(rest.len() * bytes).div_ceil(8)]);
+    out.resize(start + super::packed_bytes(values.len(), width), 0);
 }

@@ -64,6 +64,11 @@ pub(crate) fn mask(width: u32) -> u64 {
 /// Appends `values` to `out`, [`packed_bytes`] bytes. Values must fit `width` bits: checked in debug builds, cut off in
 /// release builds.
 pub fn pack(values: &[u64], width: u32, out: &mut Vec<u8>) {
+    #[cfg(target_arch = "x86_64")]
+    if (1..=avx512::PACKED_WIDTH_MAX).contains(&width) && values.len() >= SIMD_ROWS_MIN && crate::dispatch::avx512() {
+        // SAFETY: the processor has the features that the twin asks for; the width was checked.
+        return unsafe { avx512::pack(values, width, out) };
+    }
     scalar::pack(values, width, out);
 }
 

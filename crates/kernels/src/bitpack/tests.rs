@@ -22,11 +22,15 @@ fn by_definition(values: &[u64], width: u32) -> Vec<u8> {
 #[test]
 fn pack_follows_the_definition() {
     for width in 0..=64 {
-        for count in [0, 1, 7, 63, 64, 65, 200] {
+        for count in [0, 1, 7, 16, 63, 64, 65, 200] {
             let values = values(count, width);
             let mut packed = Vec::new();
-            pack(&values, width, &mut packed);
-            assert_eq!(packed, by_definition(&values, width), "width {width} count {count}");
+            for twin in [pack, scalar::pack] {
+                packed = b"before".to_vec();
+                twin(&values, width, &mut packed);
+                packed = packed.split_off(b"before".len());
+                assert_eq!(packed, by_definition(&values, width), "width {width} count {count}");
+            }
             for (row, &value) in values.iter().enumerate() {
                 assert_eq!(get(&packed, width, row), value);
             }

@@ -1,7 +1,7 @@
 //! Dates and timestamps as ISO 8601 writes them.
 
 #[cfg(target_arch = "x86_64")]
-use super::avx512::values::{Form, Lanes, by_fours};
+use super::avx512::values::{Form, Lanes, by_eights};
 use super::fields::{Fields, Quoting, each};
 use super::number::{digits, pairs_of_word};
 
@@ -22,15 +22,15 @@ pub fn dates(fields: Fields<'_>, quoting: Quoting<'_>, values: &mut Vec<i32>, nu
     #[cfg(target_arch = "x86_64")]
     if crate::dispatch::avx512() {
         // SAFETY: the processor has what this twin asks for.
-        return unsafe { dates_by_fours(fields, quoting, values, nulls, one) };
+        return unsafe { dates_by_eights(fields, quoting, values, nulls, one) };
     }
     each(fields, quoting, values, nulls, one)
 }
 
-/// As [`dates`], four at once; `one` reads what is not plain.
+/// As [`dates`], eight at once; `one` reads what is not plain.
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi2")]
-fn dates_by_fours(
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
+fn dates_by_eights(
     fields: Fields<'_>,
     quoting: Quoting<'_>,
     values: &mut Vec<i32>,
@@ -38,13 +38,7 @@ fn dates_by_fours(
     one: impl Fn(&[u8], usize, usize) -> Option<i32> + Copy,
 ) -> bool {
     let form = Form::date();
-    let four = |lanes: Lanes| {
-        let [a, b, c, d] = lanes.dates(form)?;
-        let days = [day_of(a), day_of(b), day_of(c), day_of(d)];
-        let are_dates = days[0] != NO_DAY && days[1] != NO_DAY && days[2] != NO_DAY && days[3] != NO_DAY;
-        if are_dates { Some(days) } else { None }
-    };
-    by_fours(fields, quoting, values, nulls, four, one)
+    by_eights(fields, quoting, values, nulls, |lanes: Lanes| lanes.days(form, FIRST_DAY), one)
 }
 
 /// The same of microseconds since 1970-01-01 and timestamps of the form `2024-02-29 23:59:59`, perhaps with a `T` in
@@ -96,13 +90,6 @@ fn days_of(year: usize, day: usize) -> i32 {
     let (before, is_leap) = YEARS[year % YEARS.len()];
     let day = DAYS[usize::from(is_leap)][day % DAYS_LEN];
     if day == 0 || before == NO_DAY { NO_DAY } else { before + i32::from(day) }
-}
-
-/// The same of a year in the low 32 bits and the rest in the high ones.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-fn day_of(date: u64) -> i32 {
-    days_of(date as u32 as usize, (date >> 32) as usize)
 }
 
 /// What is no date.

@@ -6,12 +6,12 @@ use std::ops::Range;
 #[derive(Clone, Copy, Debug)]
 pub struct Fields<'a> {
     pub(super) bytes: &'a [u8],
-    ends: &'a [u32],
+    pub(super) ends: &'a [u32],
     start: usize,
-    columns: usize,
-    column: usize,
+    pub(super) columns: usize,
+    pub(super) column: usize,
     /// What stands before the line feed of each row and is no part of its last field.
-    before_line_feed: usize,
+    pub(super) before_line_feed: usize,
 }
 
 /// How a field that is no plain value is to be taken.

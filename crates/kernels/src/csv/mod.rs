@@ -33,7 +33,7 @@ mod tests;
 pub use datetime::{dates, timestamps};
 pub use fields::{Fields, Quoting, each};
 pub use number::{DecimalDigits, Whole, decimals, integers};
-pub use text::texts;
+pub use text::{Texts, texts};
 
 /// The bytes that end fields, and those that keep them from ending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

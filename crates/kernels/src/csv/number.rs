@@ -1,11 +1,14 @@
 //! Whole numbers and decimals.
 
 #[cfg(target_arch = "x86_64")]
-use super::avx512::values::{Form, Lanes, by_fours};
+use super::avx512::values::{EIGHT, Form, Lanes, by_eights};
 use super::fields::{Fields, Quoting, each};
 
 /// Digits that one word holds.
 const WORD_DIGITS: usize = 8;
+/// Digits of a lane of the fast twins.
+#[cfg(target_arch = "x86_64")]
+const WHOLE_DIGITS_MAX: usize = 16;
 /// Digits that surely fit 64 bits.
 const DIGITS_MAX: usize = 18;
 /// Digits behind a point, with which it and one before it fit 16 bytes.
@@ -18,8 +21,8 @@ pub trait Whole: Copy + Default {
     const GREATEST: u64;
     /// `value` of this type.
     fn narrow(value: i64) -> Option<Self>;
-    /// `value`, at most the greatest one, of this type.
-    fn of_code(value: u64) -> Self;
+    /// `value`, which fits, of this type.
+    fn cut(value: i64) -> Self;
 }
 
 macro_rules! whole {
@@ -27,7 +30,7 @@ macro_rules! whole {
         impl Whole for $t {
             const GREATEST: u64 = <$t>::MAX as u64;
             #[inline]
-            fn of_code(value: u64) -> Self {
+            fn cut(value: i64) -> Self {
                 value as $t
             }
             #[inline]
@@ -47,15 +50,15 @@ pub fn integers<T: Whole>(fields: Fields<'_>, quoting: Quoting<'_>, values: &mut
     #[cfg(target_arch = "x86_64")]
     if crate::dispatch::avx512() {
         // SAFETY: the processor has what this twin asks for.
-        return unsafe { integers_by_fours(fields, quoting, values, nulls, one) };
+        return unsafe { integers_by_eights(fields, quoting, values, nulls, one) };
     }
     each(fields, quoting, values, nulls, one)
 }
 
-/// As [`integers`], four at once; `one` reads what is not plain.
+/// As [`integers`], eight at once; `one` reads what is not plain.
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi2")]
-fn integers_by_fours<T: Whole>(
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
+fn integers_by_eights<T: Whole>(
     fields: Fields<'_>,
     quoting: Quoting<'_>,
     values: &mut Vec<T>,
@@ -63,29 +66,30 @@ fn integers_by_fours<T: Whole>(
     one: impl Fn(&[u8], usize, usize) -> Option<T> + Copy,
 ) -> bool {
     let form = Form::whole();
-    let four = |lanes: Lanes| {
-        let [a, b, c, d] = lanes.numbers(form, lanes.lens())?;
-        let are_within = a <= T::GREATEST && b <= T::GREATEST && c <= T::GREATEST && d <= T::GREATEST;
-        if are_within { Some([T::of_code(a), T::of_code(b), T::of_code(c), T::of_code(d)]) } else { None }
+    let eight = |lanes: Lanes| {
+        let negative = lanes.negative();
+        if negative != 0 && !lanes.have_upto(WHOLE_DIGITS_MAX, 0, negative) {
+            return None;
+        }
+        let (wide, mut found) = (lanes.numbers(form, negative, T::GREATEST)?, [T::default(); EIGHT]);
+        for lane in 0..EIGHT {
+            found[lane] = T::cut(wide[lane]);
+        }
+        Some(found)
     };
-    by_fours(fields, quoting, values, nulls, four, one)
+    by_eights(fields, quoting, values, nulls, eight, one)
 }
 
 /// The digits of a decimal, in 64 or in 128 bits.
-pub trait DecimalDigits: Copy + Default + From<i64> {
-    /// `digits`, at most 18 of them.
-    fn of_word(digits: u64) -> Self {
-        Self::from(digits as i64)
-    }
-}
+pub trait DecimalDigits: Copy + Default + From<i64> {}
 
 impl DecimalDigits for i64 {}
 impl DecimalDigits for i128 {}
 
-/// As [`decimals`], four at once, if `scale` leaves room for a point; `one` reads what is not plain.
+/// As [`decimals`], eight at once, if `scale` leaves room for a point; `one` reads what is not plain.
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi2")]
-fn decimals_by_fours<D: DecimalDigits>(
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
+fn decimals_by_eights<D: DecimalDigits>(
     fields: Fields<'_>,
     quoting: Quoting<'_>,
     (scale, whole_max): (usize, usize),
@@ -94,25 +98,32 @@ fn decimals_by_fours<D: DecimalDigits>(
     one: impl Fn(&[u8], usize, usize) -> Option<D> + Copy,
 ) -> bool {
     let (whole, with_point) = (Form::whole(), Form::with_point(scale));
-    let power = 10u64.pow(scale as u32);
+    let power = 10i64.pow(scale as u32);
     // Whole numbers that fit sixteen digits with their zeros.
-    let digits_max = whole_max.min(16 - scale);
-    let four = |lanes: Lanes| {
-        let (mut have_point, mut are_whole) = (true, true);
-        let mut counts = lanes.lens();
-        for count in &mut counts {
-            // So few bytes that there is nothing before the point wrap around.
-            have_point &= count.wrapping_sub(scale + 2) < whole_max;
-            are_whole &= count.wrapping_sub(1) < digits_max;
-            *count = count.wrapping_sub(1);
+    let digits_max = whole_max.min(WHOLE_DIGITS_MAX - scale);
+    let eight = |lanes: Lanes| {
+        let negative = lanes.negative();
+        let mut found = None;
+        if lanes.have_upto(whole_max, scale + 1, negative) {
+            found = lanes.numbers(with_point, negative, u64::MAX);
         }
-        if have_point && let Some([a, b, c, d]) = lanes.numbers(with_point, counts) {
-            return Some([a, b, c, d].map(D::of_word));
+        let mut factor = 1;
+        if found.is_none() && lanes.have_upto(digits_max, 0, negative) {
+            found = lanes.numbers(whole, negative, u64::MAX);
+            factor = power;
         }
-        let [a, b, c, d] = if are_whole { lanes.numbers(whole, lanes.lens())? } else { return None };
-        Some([a, b, c, d].map(|digits| D::of_word(digits * power)))
+        let (mut wide, mut digits) = (found?, [D::default(); EIGHT]);
+        if factor > 1 {
+            for digits in &mut wide {
+                *digits *= factor;
+            }
+        }
+        for lane in 0..EIGHT {
+            digits[lane] = D::from(wide[lane]);
+        }
+        Some(digits)
     };
-    by_fours(fields, quoting, values, nulls, four, one)
+    by_eights(fields, quoting, values, nulls, eight, one)
 }
 
 /// Appends the values of `fields`, as multiples of 10 to the power of minus `scale`, as [`integers`] does. False when
@@ -161,7 +172,7 @@ pub fn decimals<D: DecimalDigits>(
     #[cfg(target_arch = "x86_64")]
     if (1..=SCALE_MAX).contains(&scale) && crate::dispatch::avx512() {
         // SAFETY: the processor has what this twin asks for.
-        return unsafe { decimals_by_fours(fields, quoting, (scale, whole_max), values, nulls, one) };
+        return unsafe { decimals_by_eights(fields, quoting, (scale, whole_max), values, nulls, one) };
     }
     each(fields, quoting, values, nulls, one)
 }

@@ -1,13 +1,98 @@
 //! Texts, without their quotes.
 
+use std::mem;
+
+use arrow_array::StringArray;
+use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+
 use super::fields::{Fields, Quoting};
 
 /// Bytes of texts that 31 bits count.
 pub(super) const HEAP_BYTES_MAX: usize = i32::MAX as usize;
 
-/// Appends the texts of `fields` to `heap`, and where in it each ends to `ends`; a NULL has none, and its row goes to
-/// `nulls`. `has_quotes` says whether there may be quotes among them. False when `heap` becomes longer than 2 GiB, with
-/// something or nothing appended. Nobody has looked whether texts are UTF-8.
+/// Texts that were read, one behind the other.
+///
+/// Invariants: `ends` begins with 0 and never descends, and its last one is at most the length of `heap`, which 31 bits
+/// count. Where `is_ascii`, all bytes of `heap` are. So an array of them needs no second look at what was just written.
+#[derive(Debug)]
+pub struct Texts {
+    pub(super) heap: Vec<u8>,
+    /// Where each text ends; 0 before the first one.
+    pub(super) ends: Vec<i32>,
+    pub(super) is_ascii: bool,
+}
+
+impl Texts {
+    /// None yet, in the memory of `heap` and `ends`.
+    #[must_use]
+    pub fn new(mut heap: Vec<u8>, mut ends: Vec<i32>) -> Self {
+        heap.clear();
+        ends.clear();
+        ends.push(0);
+        Self { heap, ends, is_ascii: true }
+    }
+
+    /// Appends the texts of `fields`; a NULL has none, and its row goes to `nulls`. `has_quotes` says whether there may
+    /// be quotes among them. False when all become longer than 2 GiB, with something or nothing appended.
+    pub fn read(&mut self, fields: Fields<'_>, quoting: Quoting<'_>, has_quotes: bool, nulls: &mut Vec<u32>) -> bool {
+        if self.heap.len() > HEAP_BYTES_MAX {
+            // Some did not fit before.
+            return false;
+        }
+        self.ends.reserve(fields.len());
+        #[cfg(target_arch = "x86_64")]
+        if crate::dispatch::avx512() {
+            // SAFETY: the processor has what this twin asks for.
+            return unsafe { super::avx512::text::read(self, fields, quoting, has_quotes, nulls) };
+        }
+        (0..fields.len()).all(|row| self.append(fields, row, quoting, has_quotes, nulls))
+    }
+
+    /// Appends the text of field `row`, or `row` to `nulls`. False when all become too long.
+    #[inline]
+    pub(super) fn append(
+        &mut self,
+        fields: Fields<'_>,
+        row: usize,
+        quoting: Quoting<'_>,
+        has_quotes: bool,
+        nulls: &mut Vec<u32>,
+    ) -> bool {
+        let before = self.heap.len();
+        let fits = append(fields, row, quoting, has_quotes, &mut self.heap, nulls);
+        self.is_ascii = self.is_ascii && self.heap[before..].is_ascii();
+        if fits {
+            self.ends.push(self.heap.len() as i32);
+        }
+        fits
+    }
+
+    /// Makes room for `times` as much as there is, and a little more.
+    pub fn reserve(&mut self, times: usize) {
+        self.heap.reserve(self.heap.len() * times + self.heap.len() * times / 16);
+        self.ends.reserve(self.ends.len() * times + self.ends.len() * times / 16);
+    }
+
+    /// All as an array; None if they are no UTF-8, or `nulls` are not as many.
+    #[must_use]
+    pub fn finish(self, nulls: Option<NullBuffer>) -> Option<StringArray> {
+        let Self { heap, ends, is_ascii } = self;
+        if nulls.as_ref().is_some_and(|nulls| nulls.len() + 1 != ends.len()) {
+            return None;
+        }
+        let begins_character = |end: &i32| heap.get(*end as usize).is_none_or(|byte| byte.cast_signed() >= -0x40);
+        if !is_ascii && (std::str::from_utf8(&heap).is_err() || !ends.iter().all(begins_character)) {
+            return None;
+        }
+        // SAFETY: `ends` are not negative and do not descend, as the type says.
+        let ends = unsafe { OffsetBuffer::new_unchecked(ScalarBuffer::from(ends)) };
+        // SAFETY: the last end is within the heap; all bytes of the heap are UTF-8, and each end is between two
+        // characters: where all is ASCII any place is, elsewhere it was looked at.
+        Some(unsafe { StringArray::new_unchecked(ends, Buffer::from_vec(heap), nulls) })
+    }
+}
+
+/// As [`Texts::read`], of texts that are `heap`, and end at `ends`. Nobody has looked whether they are UTF-8.
 pub fn texts(
     fields: Fields<'_>,
     quoting: Quoting<'_>,
@@ -16,19 +101,10 @@ pub fn texts(
     ends: &mut Vec<i32>,
     nulls: &mut Vec<u32>,
 ) -> bool {
-    #[cfg(target_arch = "x86_64")]
-    if crate::dispatch::avx512() {
-        // SAFETY: the processor has what this twin asks for.
-        return unsafe { super::avx512::text::texts(fields, quoting, has_quotes, heap, ends, nulls) };
-    }
-    ends.reserve(fields.len());
-    for row in 0..fields.len() {
-        if !append(fields, row, quoting, has_quotes, heap, nulls) {
-            return false;
-        }
-        ends.push(heap.len() as i32);
-    }
-    true
+    let mut texts = Texts { heap: mem::take(heap), ends: mem::take(ends), is_ascii: true };
+    let fits = texts.read(fields, quoting, has_quotes, nulls);
+    (*heap, *ends) = (texts.heap, texts.ends);
+    fits
 }
 
 /// Appends the text of field `row` to `heap`, or `row` to `nulls`. False when `heap` becomes too long.

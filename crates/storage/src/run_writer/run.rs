@@ -11,7 +11,7 @@ use crate::ids::ContainerId;
 use crate::limits;
 use crate::main_store::{Run, RunSegment};
 use crate::schema::TableSchema;
-use crate::segment::{Segment, SegmentPlace, create_segment, rows_that_fit};
+use crate::segment::{Segment, SegmentPlace, SymbolTables, create_segment, rows_that_fit};
 
 /// Writes one run. Until somebody calls [`Segment::keep`] on them, the files of its segments go with the last
 /// reference.
@@ -25,6 +25,8 @@ pub struct RunWriter {
     indexes: Vec<IndexWriter>,
     /// Threads that encode columns.
     threads: usize,
+    /// Those of the last segment.
+    symbols: SymbolTables,
 }
 
 /// A run that stands aside.
@@ -41,7 +43,8 @@ impl RunWriter {
     #[must_use]
     pub fn new(schema: Arc<TableSchema>, target: SegmentTarget) -> Self {
         let indexes = IndexWriter::all(&schema, &target);
-        Self { schema, target, segments: Vec::new(), written: Vec::new(), indexes, threads: 1 }
+        let symbols = SymbolTables::new(schema.columns.len());
+        Self { schema, target, segments: Vec::new(), written: Vec::new(), indexes, threads: 1, symbols }
     }
 
     /// The same with `threads` threads that encode columns.
@@ -79,7 +82,8 @@ impl RunWriter {
             rest = rest.iter().map(|column| column.slice(fit, column.len() - fit)).collect();
             let SegmentTarget { disk, cache, encodings, ids, .. } = &self.target;
             let (id, file) = (ids.next_container(), ids.next_file());
-            let place = SegmentPlace { disk, id, file, threads: self.threads, encodings: *encodings };
+            let symbols = Some(&self.symbols);
+            let place = SegmentPlace { disk, id, file, threads: self.threads, encodings: *encodings, symbols };
             let segment = create_segment(place, cache, &self.schema, &head, kept_bytes)?;
             for index in &mut self.indexes {
                 index.add(segment.id(), &head, go_on)?;

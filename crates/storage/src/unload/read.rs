@@ -55,7 +55,14 @@ impl<'a> Unloaded<'a> {
             let file = files.get(at).ok_or_else(|| Error::internal("a file of a folder is not there"))?;
             let packed = self.packed(file, &packed_as)?;
             let (id, number) = (target.ids.next_container(), target.ids.next_file());
-            let place = SegmentPlace { disk: &target.disk, id, file: number, threads: 1, encodings: target.encodings };
+            let place = SegmentPlace {
+                disk: &target.disk,
+                id,
+                file: number,
+                threads: 1,
+                encodings: target.encodings,
+                symbols: None,
+            };
             packed.write(place, &target.cache, schema.version, &columns)
         })?;
         let mut segments = segments.into_iter();

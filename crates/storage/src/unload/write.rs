@@ -194,7 +194,7 @@ impl Unload<'_> {
         let scratch: Arc<dyn Disk> = Arc::new(MemDisk::new());
         scratch.create_dir(DATA_DIR)?;
         let (id, file) = (ContainerId(number), FileId(number));
-        let place = SegmentPlace { disk: &scratch, id, file, threads: 1, encodings: self.encodings };
+        let place = SegmentPlace { disk: &scratch, id, file, threads: 1, encodings: self.encodings, symbols: None };
         let meta = write_segment(place, schema, columns)?;
         let mut bytes = Vec::new();
         if meta.files().is_empty() {

@@ -3,7 +3,7 @@
 use std::arch::x86_64::*;
 
 use super::super::fields::{Fields, Quoting};
-use super::super::text::{HEAP_BYTES_MAX, append};
+use super::super::text::{HEAP_BYTES_MAX, Texts};
 
 /// Bytes of a register.
 const REGISTER: usize = 64;
@@ -11,68 +11,128 @@ const REGISTER: usize = 64;
 const ROOM: usize = 64 << 10;
 
 /// The first `count` bits, of at most 64.
-#[inline(always)]
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi2,bmi2")]
 fn first_bits(count: usize) -> u64 {
-    if count == 0 { 0 } else { u64::MAX >> (64 - count) }
+    _bzhi_u64(u64::MAX, count as u32)
 }
 
-/// See [`super::super::texts`].
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi2")]
-pub(in super::super) fn texts(
+/// See [`Texts::read`].
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi2,bmi2")]
+pub(in super::super) fn read(
+    out: &mut Texts,
     fields: Fields<'_>,
     quoting: Quoting<'_>,
     has_quotes: bool,
-    heap: &mut Vec<u8>,
-    ends: &mut Vec<i32>,
     nulls: &mut Vec<u32>,
 ) -> bool {
-    let quote = _mm512_set1_epi8(quoting.quote as i8);
-    ends.reserve(fields.len());
-    for row in 0..fields.len() {
-        let (start, end) = fields.place(row);
-        let len = end.wrapping_sub(start);
-        if end > fields.bytes.len() || len.wrapping_sub(1) >= REGISTER {
-            // Empty, long, or no field at all.
-            if !append(fields, row, quoting, has_quotes, heap, nulls) {
-                return false;
+    let mut null = [0; REGISTER];
+    if let Some(null) = null.get_mut(..quoting.null.len()) {
+        null.copy_from_slice(quoting.null);
+    }
+    // SAFETY: the array has the bytes of a register; the load needs no alignment.
+    let null = unsafe { _mm512_loadu_si512(null.as_ptr().cast()) };
+    let marks = Marks { quote: _mm512_set1_epi8(quoting.quote as i8), null, null_len: quoting.null.len() };
+    let rows = fields.len();
+    // Before the very first field no other one ends.
+    let mut row = usize::from(fields.column == 0).min(rows);
+    if !(0..row).all(|row| out.append(fields, row, quoting, has_quotes, nulls)) {
+        return false;
+    }
+    while row < rows {
+        if out.heap.capacity() - out.heap.len() < REGISTER {
+            out.heap.reserve(ROOM);
+        }
+        out.ends.reserve(rows - row);
+        // SAFETY: there is room for the ends of all rows, and the first one has an end before it.
+        row += unsafe {
+            match has_quotes {
+                true => plain::<true>(out, &fields, row, &marks),
+                false => plain::<false>(out, &fields, row, &marks),
             }
-            ends.push(heap.len() as i32);
-            continue;
-        }
-        if len == quoting.null.len() && &fields.bytes[start..end] == quoting.null {
-            nulls.push(row as u32);
-            ends.push(heap.len() as i32);
-            continue;
-        }
-        if heap.capacity() - heap.len() < REGISTER {
-            heap.reserve(ROOM);
-        }
-        // SAFETY: only bytes of the mask are read, and those are of the field.
-        let text = unsafe { _mm512_maskz_loadu_epi8(first_bits(len), fields.bytes.as_ptr().add(start).cast()) };
-        let quotes = if has_quotes { _mm512_mask_cmpeq_epi8_mask(first_bits(len), text, quote) } else { 0 };
-        let (inner, text) = if quotes == 0 {
-            (len, text)
-        } else if len > 1 && quotes == 1 | 1 << (len - 1) {
-            // SAFETY: as before; the bytes between the first and the last one.
-            let inner =
-                unsafe { _mm512_maskz_loadu_epi8(first_bits(len - 2), fields.bytes.as_ptr().add(start + 1).cast()) };
-            (len - 2, inner)
-        } else {
-            if !append(fields, row, quoting, has_quotes, heap, nulls) {
-                return false;
-            }
-            ends.push(heap.len() as i32);
-            continue;
         };
-        // SAFETY: there is room for a register behind the length, and all of it is written.
-        unsafe {
-            _mm512_storeu_si512(heap.as_mut_ptr().add(heap.len()).cast(), text);
-            heap.set_len(heap.len() + inner);
-        }
-        if heap.len() > HEAP_BYTES_MAX {
+        let is_full = out.heap.capacity() - out.heap.len() < REGISTER;
+        if out.heap.len() > HEAP_BYTES_MAX {
+            // The last end is that of no text.
+            out.ends.pop();
             return false;
         }
-        ends.push(heap.len() as i32);
+        // A NULL, or a text that is long, or has quotes within it.
+        if row < rows && !is_full {
+            if !out.append(fields, row, quoting, has_quotes, nulls) {
+                return false;
+            }
+            row += 1;
+        }
     }
     true
+}
+
+/// What is looked for in texts.
+struct Marks {
+    quote: __m512i,
+    /// The text of a NULL, with zeros behind it.
+    null: __m512i,
+    null_len: usize,
+}
+
+/// Appends the texts of `fields` from `row` on up to one that is not plain, as long as there is room and they are not too
+/// long together. Returns how many they are.
+///
+/// # Safety
+/// An end stands before that of the field, and `out` has room for the ends of all rows.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi2,bmi2")]
+unsafe fn plain<const HAS_QUOTES: bool>(out: &mut Texts, fields: &Fields<'_>, row: usize, marks: &Marks) -> usize {
+    let &Marks { quote, null, null_len } = marks;
+    let (bytes, len_max, before_line_feed) = (fields.bytes.as_ptr(), fields.bytes.len(), fields.before_line_feed);
+    // What grows is written by way of pointers: bytes that are stored could be its length, as far as a compiler knows.
+    let (heap, ends) = (out.heap.as_mut_ptr(), out.ends.as_mut_ptr());
+    let (mut written, room) = (out.heap.len(), out.heap.capacity().min(HEAP_BYTES_MAX + 2 * REGISTER) - REGISTER);
+    let (first, rows) = (out.ends.len(), fields.len() - row);
+    let mut all = _mm512_setzero_si512();
+    let mut count = 0;
+    // SAFETY: the ends of all rows are there, and one before the first.
+    let mut place = unsafe { fields.ends.as_ptr().add(row * fields.columns + fields.column) };
+    while count < rows && written <= room && written <= HEAP_BYTES_MAX {
+        // SAFETY: as before.
+        let (start, end) = unsafe { (*place.sub(1) as usize + 1, (*place as usize).wrapping_sub(before_line_feed)) };
+        let len = end.wrapping_sub(start);
+        if end > len_max || len > REGISTER {
+            break;
+        }
+        let of_field = first_bits(len);
+        // SAFETY: only bytes of the mask are read, and those are of the field.
+        let mut text = unsafe { _mm512_maskz_loadu_epi8(of_field, bytes.add(start).cast()) };
+        if len == null_len && _mm512_cmpneq_epi8_mask(text, null) == 0 {
+            break;
+        }
+        let mut inner = len;
+        if HAS_QUOTES {
+            let quotes = _mm512_mask_cmpeq_epi8_mask(of_field, text, quote);
+            if quotes != 0 {
+                inner = len.wrapping_sub(2);
+                if len < 2 || quotes != 1 | 1 << (len - 1) {
+                    break;
+                }
+                // SAFETY: as before; the bytes between the first and the last one.
+                text = unsafe { _mm512_maskz_loadu_epi8(first_bits(inner), bytes.add(start + 1).cast()) };
+            }
+        }
+        all = _mm512_or_si512(all, text);
+        // SAFETY: there is room for a register behind the texts, all of which is written, and for an end of each row.
+        unsafe {
+            _mm512_storeu_si512(heap.add(written).cast(), text);
+            written += inner;
+            ends.add(first + count).write(written as i32);
+            place = place.wrapping_add(fields.columns);
+        }
+        count += 1;
+    }
+    // SAFETY: so much was written, within the room.
+    unsafe {
+        out.heap.set_len(written);
+        out.ends.set_len(first + count);
+    }
+    out.is_ascii &= _mm512_movepi8_mask(all) == 0;
+    count
 }

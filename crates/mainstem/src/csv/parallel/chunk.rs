@@ -218,7 +218,7 @@ impl Chunk {
 }
 
 /// Where in `bytes`, which begin in quotes or not, the first row begins that is not begun before.
-fn first_row(bytes: &[u8], marks: Marks, mut in_quotes: bool) -> Option<usize> {
+pub(super) fn first_row(bytes: &[u8], marks: Marks, mut in_quotes: bool) -> Option<usize> {
     let mut separators = Vec::new();
     let (mut at, mut step) = (0, LOOK_BYTES);
     while at < bytes.len() {

@@ -1,9 +1,8 @@
 //! Columns of a table from the rows of a chunk.
 //!
-//! 1. Separators of a block of whole rows are found; each row has to have as many as there are columns, and all have to
-//!    end in the same way.
-//! 2. Column by column the values of its fields are appended. A block whose fields of a column are not all in the
-//!    plainest form of their type goes by way of texts and [`Conversion::column`](super::Conversion), for this column.
+//! Block by block (`blocks`), and of a block column by column, the values of its fields are appended. A block whose
+//! fields of a column are not all in the plainest form of their type goes by way of texts and
+//! [`Conversion::column`](super::Conversion), for this column.
 //!
 //! The block is so small that the caches hold it, and its separators, until the last column is read. Where something is
 //! wrong nothing comes out, and others tell what.
@@ -12,141 +11,84 @@ use std::sync::Arc;
 
 use arrow::array::new_empty_array;
 use arrow::array::{Array, ArrayRef, AsArray, BooleanBufferBuilder, PrimitiveArray, StringArray, StringViewArray};
-use arrow::buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow::buffer::{NullBuffer, ScalarBuffer};
 use arrow::compute::concat;
 use arrow::datatypes::{
     ArrowPrimitiveType, DECIMAL64_MAX_PRECISION, Date32Type, Decimal64Type, Decimal128Type, Float32Type, Float64Type,
     Int16Type, Int32Type, Int64Type, TimestampMicrosecondType,
 };
-use mainstem_kernels::csv::{
-    Fields, Marks, Quoting, dates, decimals, each, find_separators, integers, texts, timestamps,
-};
+use mainstem_kernels::csv::{Fields, Quoting, Texts, dates, decimals, each, integers, timestamps};
 use mainstem_storage::schema::{Column, DataType};
 
+use super::blocks::{Block, Blocks, RowForm};
 use super::chunk::{Chunk, FoundRows};
 use super::spare::Spare;
 use super::{Conversion, FileRows};
 
 /// Bytes of a block: with the places of its separators they fit a core's own cache (section 3.3 of the paper, figure
 /// 13).
-const BLOCK_BYTES: usize = 256 << 10;
+pub(super) const BLOCK_BYTES: usize = 256 << 10;
 
 /// The columns of the rows `found` in `chunk`, and how many rows they are; None if something is wrong with one of them,
 /// which others can tell.
 pub(super) fn columns_of(rows: &FileRows<'_>, chunk: &Chunk, found: &FoundRows) -> Option<(Vec<ArrayRef>, usize)> {
     let (header, body) = chunk.header_and_rows(found);
-    let mut blocks = Blocks { marks: rows.marks(), columns: rows.columns.len(), ends: ends_of(header)?, rest: body };
+    let form = RowForm::behind(header, rows.marks(), rows.columns.len())?;
     if !found.is_whole {
         return None;
     }
-    let quoting = Quoting { quote: rows.options.quote, null: rows.options.null.as_bytes() };
-    let mut builders: Vec<_> =
-        rows.conversion.wanted().map(|column| Builder::new(column, rows.is_load, &rows.spare)).collect();
-    let mut count = 0;
+    let mut columns = Columns::new(rows, body.len());
+    let mut blocks = Blocks::new(form, body, BLOCK_BYTES);
     let mut separators = Vec::new();
-    let whole = body.len();
     while let Some(block) = blocks.next(&mut separators)? {
-        count += block.ends.len() / rows.columns.len();
-        for builder in &mut builders {
-            let fields = Fields::new(block.bytes, block.ends, 0, (rows.columns.len(), builder.at), block.has_returns);
+        columns.append(&block)?;
+    }
+    columns.finish()
+}
+
+/// The columns that are wanted, which grow block by block.
+pub(super) struct Columns<'a> {
+    rows: &'a FileRows<'a>,
+    builders: Vec<Builder<'a>>,
+    count: usize,
+    /// Bytes of all blocks, about.
+    bytes: usize,
+}
+
+impl<'a> Columns<'a> {
+    /// None yet, of `bytes` bytes of rows that will come.
+    pub(super) fn new(rows: &'a FileRows<'a>, bytes: usize) -> Self {
+        let builders = rows.conversion.wanted().map(|column| Builder::new(column, rows.is_load, &rows.spare)).collect();
+        Self { rows, builders, count: 0, bytes }
+    }
+
+    /// Appends the rows of `block`; None if something is wrong with one of them.
+    pub(super) fn append(&mut self, block: &Block<'_>) -> Option<()> {
+        let (rows, columns) = (self.rows, self.rows.columns.len());
+        let quoting = Quoting { quote: rows.options.quote, null: rows.options.null.as_bytes() };
+        self.count += block.ends.len() / columns;
+        for builder in &mut self.builders {
+            let fields = Fields::new(block.bytes, block.ends, 0, (columns, builder.at), block.has_returns);
             let is_first = builder.rows == 0;
             builder.append(&rows.conversion, fields, quoting, block.has_quotes)?;
             // A block that ends early, before a long row, says nothing of the others.
             if is_first && block.bytes.len() >= BLOCK_BYTES / 2 {
-                builder.values.reserve(whole / block.bytes.len());
+                builder.values.reserve(self.bytes / block.bytes.len());
             }
         }
+        Some(())
     }
-    let columns = builders.into_iter().map(|builder| builder.finish(rows.is_load)).collect::<Option<Vec<_>>>()?;
-    Some((columns, count))
-}
 
-/// How rows end.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Ends {
-    Unknown,
-    /// With a carriage return before the line feed, or without.
-    Known {
-        has_returns: bool,
-    },
-}
-
-/// How `header` wants rows to end, if it has one; None if it has carriage returns elsewhere.
-fn ends_of(header: &[u8]) -> Option<Ends> {
-    let returns = header.iter().filter(|byte| **byte == b'\r').count();
-    match returns {
-        0 => Some(Ends::Unknown),
-        1 if header.ends_with(b"\r\n") => Some(Ends::Known { has_returns: true }),
-        _ => None,
+    /// How many rows there are.
+    pub(super) fn count(&self) -> usize {
+        self.count
     }
-}
 
-/// Whole rows, block by block.
-struct Blocks<'a> {
-    marks: Marks,
-    columns: usize,
-    ends: Ends,
-    rest: &'a [u8],
-}
-
-/// Whole rows, each with a field for each column.
-struct Block<'a> {
-    bytes: &'a [u8],
-    /// Where the fields end.
-    ends: &'a [u32],
-    has_quotes: bool,
-    has_returns: bool,
-}
-
-impl<'a> Blocks<'a> {
-    /// The next block, whose separators go to `separators`; none behind the last one. None at all where a row has too
-    /// few fields or too many, or ends otherwise than others.
-    fn next<'s>(&mut self, separators: &'s mut Vec<u32>) -> Option<Option<Block<'s>>>
-    where
-        'a: 's,
-    {
-        let mut bytes = BLOCK_BYTES;
-        loop {
-            if self.rest.is_empty() {
-                return Some(None);
-            }
-            let part = self.rest.get(..bytes).unwrap_or(self.rest);
-            separators.clear();
-            let structure = find_separators(part, self.marks, false, separators);
-            if structure.line_feeds == 0 && part.len() < self.rest.len() {
-                // A row that is longer than a block.
-                bytes *= 4;
-                continue;
-            }
-            let (found, ends) = (structure.line_feeds * self.columns, &*separators);
-            let ends = ends.get(..found).filter(|ends| !ends.is_empty())?;
-            let len = *ends.last()? as usize + 1;
-            let (block, tail) = part.split_at_checked(len)?;
-            // As many of them are line feeds as there are rows, and so no others.
-            let mut lasts = ends.iter().skip(self.columns - 1).step_by(self.columns).map(|end| *end as usize);
-            if !lasts.clone().all(|end| block.get(end) == Some(&b'\n')) {
-                return None;
-            }
-            // Those behind the rows are of the next block.
-            let mut behind = Vec::new();
-            let returns_behind = match structure.carriage_returns {
-                0 => 0,
-                _ => find_separators(tail, self.marks, false, &mut behind).carriage_returns,
-            };
-            let returns = structure.carriage_returns - returns_behind;
-            let has_returns = returns > 0;
-            let is_ended = |end: usize| block.get(end.wrapping_sub(1)) == Some(&b'\r');
-            if has_returns && !(returns == structure.line_feeds && lasts.all(is_ended)) {
-                return None;
-            }
-            let ends_as = Ends::Known { has_returns };
-            if self.ends != Ends::Unknown && self.ends != ends_as {
-                return None;
-            }
-            self.ends = ends_as;
-            self.rest = self.rest.get(len..).unwrap_or_default();
-            return Some(Some(Block { bytes: block, ends, has_quotes: structure.has_quotes, has_returns }));
-        }
+    /// An array of each, and how many rows they have.
+    pub(super) fn finish(self) -> Option<(Vec<ArrayRef>, usize)> {
+        let is_load = self.rows.is_load;
+        let columns = self.builders.into_iter().map(|builder| builder.finish(is_load)).collect::<Option<Vec<_>>>()?;
+        Some((columns, self.count))
     }
 }
 
@@ -186,10 +128,7 @@ enum Values {
     Timestamp(Vec<i64>),
     Real(Vec<f32>),
     Double(Vec<f64>),
-    Text {
-        heap: Vec<u8>,
-        ends: Vec<i32>,
-    },
+    Text(Texts),
     /// Those of other types, block by block.
     Others(Vec<ArrayRef>),
 }
@@ -213,11 +152,7 @@ impl Values {
             DataType::Real => Self::Real(spare.take()),
             DataType::Double => Self::Double(spare.take()),
             // CHAR(n) with the blanks at its end, which the check of a load looks for.
-            _ if is_text(data_type, is_load) => {
-                let mut ends = spare.take();
-                ends.push(0);
-                Self::Text { heap: spare.take(), ends }
-            }
+            _ if is_text(data_type, is_load) => Self::Text(Texts::new(spare.take(), spare.take())),
             _ => Self::Others(Vec::new()),
         }
     }
@@ -235,10 +170,7 @@ impl Values {
             Self::NarrowDecimal { values, .. } => more(values, times),
             Self::Real(values) => more(values, times),
             Self::Double(values) => more(values, times),
-            Self::Text { heap, ends } => {
-                more(heap, times);
-                more(ends, times);
-            }
+            Self::Text(texts) => texts.reserve(times),
             Self::Others(_) => {}
         }
     }
@@ -264,7 +196,7 @@ impl Values {
             Self::Double(values) => {
                 each(fields, quoting, values, nulls, |bytes, start, end| float(bytes.get(start..end)?))
             }
-            Self::Text { heap, ends } => texts(fields, quoting, has_quotes, heap, ends, nulls),
+            Self::Text(texts) => texts.read(fields, quoting, has_quotes, nulls),
             Self::Others(_) => false,
         }
     }
@@ -292,7 +224,7 @@ impl Values {
             Self::Timestamp(values) => behind::<TimestampMicrosecondType>(values, rows, array),
             Self::Real(values) => behind::<Float32Type>(values, rows, array),
             Self::Double(values) => behind::<Float64Type>(values, rows, array),
-            Self::Text { .. } => None,
+            Self::Text(_) => None,
             Self::Others(arrays) => {
                 arrays.push(array.clone());
                 Some(())
@@ -321,7 +253,7 @@ impl Values {
             Self::Timestamp(values) => Arc::new(array::<TimestampMicrosecondType>(values, nulls)),
             Self::Real(values) => Arc::new(array::<Float32Type>(values, nulls)),
             Self::Double(values) => Arc::new(array::<Float64Type>(values, nulls)),
-            Self::Text { heap, ends } => Arc::new(StringViewArray::from(&strings(heap, ends, nulls)?)),
+            Self::Text(texts) => Arc::new(StringViewArray::from(&texts.finish(nulls)?)),
             Self::Others(arrays) if arrays.is_empty() => new_empty_array(&data_type.arrow()),
             Self::Others(arrays) => concat(&arrays.iter().map(AsRef::as_ref).collect::<Vec<&dyn Array>>()).ok()?,
         })
@@ -359,12 +291,12 @@ impl<'a> Builder<'a> {
         Some(())
     }
 
-    fn finish(mut self, is_load: bool) -> Option<ArrayRef> {
-        if let (Values::Text { heap, ends }, true) = (&mut self.values, is_load) {
-            let nulls = null_buffer(self.rows, &self.nulls);
-            return Some(Arc::new(strings(std::mem::take(heap), std::mem::take(ends), nulls)?));
+    fn finish(self, is_load: bool) -> Option<ArrayRef> {
+        let nulls = null_buffer(self.rows, &self.nulls);
+        match self.values {
+            Values::Text(texts) if is_load => Some(Arc::new(texts.finish(nulls)?)),
+            values => values.finish(self.column.data_type, nulls),
         }
-        self.values.finish(self.column.data_type, null_buffer(self.rows, &self.nulls))
     }
 }
 
@@ -380,17 +312,11 @@ fn null_buffer(rows: usize, nulls: &[u32]) -> Option<NullBuffer> {
 
 /// The texts of `fields`; None if they are no UTF-8, or too long.
 fn text(fields: Fields<'_>, quoting: Quoting<'_>, has_quotes: bool) -> Option<StringArray> {
-    let (mut heap, mut ends, mut nulls) = (Vec::new(), vec![0], Vec::new());
-    if !texts(fields, quoting, has_quotes, &mut heap, &mut ends, &mut nulls) {
+    let (mut texts, mut nulls) = (Texts::new(Vec::new(), Vec::new()), Vec::new());
+    if !texts.read(fields, quoting, has_quotes, &mut nulls) {
         return None;
     }
-    strings(heap, ends, null_buffer(fields.len(), &nulls))
-}
-
-/// The texts of `heap`, which end at `ends`, 0 before the first one; None if they are no UTF-8.
-fn strings(heap: Vec<u8>, ends: Vec<i32>, nulls: Option<NullBuffer>) -> Option<StringArray> {
-    let ends = OffsetBuffer::new(ScalarBuffer::from(ends));
-    StringArray::try_new(ends, Buffer::from_vec(heap), nulls).ok()
+    texts.finish(null_buffer(fields.len(), &nulls))
 }
 
 /// Whether one of `fields` has zeros in front of its digits.

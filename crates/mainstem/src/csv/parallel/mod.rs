@@ -12,6 +12,9 @@
 //!    its end read on to its end.
 //! 4. `columns` makes columns of them: of a block of rows that the caches hold, the fields of a column at a time.
 //!
+//! Most chunks are plain: `pieces` takes all four steps with one part of them after the other, before these leave the
+//! caches, and asks at the end whether the chunk began as it seemed to.
+//!
 //! What is not plain goes another way, which knows more: a column with a field of some other form by way of texts and
 //! [`assign`](mainstem_postgres::cast::assign), a chunk with malformed rows by way of the [`CsvReader`], which tells
 //! what is wrong and where. So both ways give the same rows and the same errors, but for what is too long: the one
@@ -24,8 +27,10 @@
 //! (`stream`). It does not own: defaults, constraints and the table.
 
 mod spare;
+mod blocks;
 mod columns;
 mod chunk;
+mod pieces;
 mod stream;
 
 #[cfg(any(test, feature = "fuzzing"))]
@@ -36,6 +41,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow::array::ArrayRef;
 use mainstem_kernels::csv::{Marks, Summary, find_separators};
@@ -59,8 +65,11 @@ const CHUNK_BYTES_MIN: u64 = 1 << 20;
 const CHUNK_BYTES_MAX: u64 = 32 << 20;
 /// Bytes at the beginning of a file that tell how long its rows are.
 pub(crate) const SAMPLE_BYTES: usize = 64 << 10;
-/// Bytes of chunks that are read or wait to be taken, for each thread; but a chunk for each and one more.
+/// Bytes of chunks that are read or wait to be taken, for each thread.
 const AHEAD_BYTES: u64 = 8 << 20;
+/// And how many chunks these are at least, as far as memory allows, which it does for a chunk for each and one more: so
+/// nobody waits for others whose parts take longer now and then.
+const AHEAD_CHUNKS_MIN: u64 = 2;
 /// What a chunk takes with its arrays, in its own bytes, about.
 const CHUNK_COPIES: u64 = 2;
 /// Chunks that a buffer may have room for when it is used again.
@@ -80,6 +89,8 @@ pub(crate) struct FileRows<'a> {
     conversion: Conversion<'a>,
     names: Vec<String>,
     chunk_bytes: u64,
+    /// Bytes of a chunk that are read at once.
+    piece_bytes: usize,
     /// Bytes that chunks should take at most with their arrays.
     memory: u64,
     /// Whether columns are in the form that storage takes for a load.
@@ -184,6 +195,7 @@ impl<'a> FileRows<'a> {
             conversion: Conversion::of_all(columns),
             names,
             chunk_bytes: CHUNK_BYTES_MIN,
+            piece_bytes: columns::BLOCK_BYTES,
             memory: u64::MAX,
             is_load: false,
             spare: Arc::default(),
@@ -241,8 +253,9 @@ impl<'a> FileRows<'a> {
 
     #[cfg(any(test, feature = "fuzzing"))]
     fn with_chunks(mut self, bytes: u64) -> Self {
-        // A mark is looked for in the first chunk.
+        // A mark is looked for in the first chunk, and there in its first piece.
         self.chunk_bytes = bytes.max(3);
+        self.piece_bytes = self.piece_bytes.min(self.chunk_bytes as usize / 3).max(3);
         self
     }
 
@@ -252,7 +265,7 @@ impl<'a> FileRows<'a> {
 
     /// Chunks that `threads` threads read and hold, and that wait to be taken.
     fn ahead(&self, threads: usize) -> usize {
-        let wanted = (AHEAD_BYTES / self.chunk_bytes) * threads as u64;
+        let wanted = (AHEAD_BYTES / self.chunk_bytes).max(AHEAD_CHUNKS_MIN) * threads as u64;
         let room = self.memory / (CHUNK_COPIES * self.chunk_bytes);
         wanted.min(room).max(threads as u64 + 1) as usize
     }
@@ -305,17 +318,30 @@ impl<'a> FileRows<'a> {
     /// Reads the next chunk, by way of `buffer`; none when there are no more.
     pub(super) fn step(&self, queue: &Queue, buffer: &mut Vec<u8>) -> Option<(usize, Result<Vec<Rows>>)> {
         let number = queue.claim()?;
-        let read = chunk::Chunk::read(self, number, std::mem::take(buffer));
-        let done = read.and_then(|chunk| {
-            let Some(before) = queue.before(number, chunk.seen()) else { return Ok(Vec::new()) };
-            let (rows, used) = self.rows_of(chunk, before)?;
-            // That of a long row is not kept for the others.
-            if used.capacity() as u64 <= BUFFER_CHUNKS_MAX * self.chunk_bytes {
-                *buffer = used;
+        Some((number, self.rows_at(queue, number, buffer)))
+    }
+
+    /// The rows of chunk `number`, by way of `buffer`.
+    fn rows_at(&self, queue: &Queue, number: usize, buffer: &mut Vec<u8>) -> Result<Vec<Rows>> {
+        let mut known = None;
+        if !queue.is_irregular() {
+            if let Some(read) = pieces::InPieces::read(self, number, buffer) {
+                let Some(before) = queue.before(number, read.seen()) else { return Ok(Vec::new()) };
+                if let Some(rows) = read.rows(self, before) {
+                    return Ok(vec![rows]);
+                }
+                known = Some(before);
             }
-            Ok(rows)
-        });
-        Some((number, done))
+            queue.note_irregular();
+        }
+        let chunk = chunk::Chunk::read(self, number, std::mem::take(buffer))?;
+        let Some(before) = known.or_else(|| queue.before(number, chunk.seen())) else { return Ok(Vec::new()) };
+        let (rows, used) = self.rows_of(chunk, before)?;
+        // That of a long row is not kept for the others.
+        if used.capacity() as u64 <= BUFFER_CHUNKS_MAX * self.chunk_bytes {
+            *buffer = used;
+        }
+        Ok(rows)
     }
 
     /// The rows that begin in `chunk`; gives its buffer back.
@@ -382,6 +408,8 @@ pub(super) struct Queue {
     chunks: usize,
     /// Chunks that may be claimed beyond those taken.
     ahead: usize,
+    /// Whether chunks are not all plain, so that to read them in pieces is to read them twice.
+    irregular: AtomicBool,
 }
 
 #[derive(Default)]
@@ -399,7 +427,16 @@ struct State {
 impl Queue {
     /// That of a file of `chunks` chunks, of which `ahead` may be claimed beyond those taken.
     pub(super) fn new(chunks: usize, ahead: usize) -> Self {
-        Self { state: Mutex::default(), changed: Condvar::new(), chunks, ahead }
+        let irregular = AtomicBool::new(false);
+        Self { state: Mutex::default(), changed: Condvar::new(), chunks, ahead, irregular }
+    }
+
+    fn is_irregular(&self) -> bool {
+        self.irregular.load(Ordering::Relaxed)
+    }
+
+    fn note_irregular(&self) {
+        self.irregular.store(true, Ordering::Relaxed);
     }
 
     /// The next chunk to read, when there is room for it; none when there are no more.
@@ -416,7 +453,7 @@ impl Queue {
     }
 
     /// Tells what chunk `number` has, and waits for those of all before it, which their threads tell without
-    /// waiting for anything but their own reads. None if that is of no use any more.
+    /// waiting for anything but their own reads and what they make of them. None if that is of no use any more.
     fn before(&self, number: usize, seen: Seen) -> Option<Before> {
         let mut state = self.state.lock();
         state.seen.insert(number, seen);

@@ -3,6 +3,7 @@
 //!
 //! Sections: packed codes, then the values in plain form, with or without symbols. NULL slots hold code 0.
 
+use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::hash::Hash;
 use std::ops::Range;
@@ -20,8 +21,9 @@ use super::form::Form;
 use super::frame::{PLACES_BEHIND, codes_upto};
 use super::native::Native;
 use super::plain::{self, Plain, TextForm, partition};
-use super::sections::{Damage, Sections, begin_section, padded};
+use super::sections::{Damage, Sections, begin_section, make_room, padded};
 use crate::error::Result;
+use crate::limits;
 use crate::predicate::Predicate;
 use crate::row::Value;
 use crate::schema::DataType;
@@ -67,6 +69,22 @@ pub(crate) struct Distinct<T> {
     pub codes: Vec<u32>,
 }
 
+/// Codes that a thread keeps room for at most: those of a segment.
+const CODES_KEPT_MAX: usize = limits::SEGMENT_ROWS_MAX as usize;
+
+thread_local! {
+    /// Memory of codes that were encoded: fresh memory has to be cleared by the system.
+    static KEPT_CODES: RefCell<Vec<u32>> = const { RefCell::new(Vec::new()) };
+}
+
+/// No codes yet, with room for those of `rows` rows.
+pub(super) fn codes_of_rows(rows: usize) -> Vec<u32> {
+    let mut codes = KEPT_CODES.take();
+    codes.clear();
+    codes.reserve(rows);
+    codes
+}
+
 /// The number of no value.
 const NO_VALUE: u32 = u32::MAX;
 
@@ -85,7 +103,7 @@ impl<T: Copy> Distinct<T> {
         let mut recent = [NO_VALUE; 1 << u8::BITS];
         let mut found: Vec<T> = Vec::new();
         // First each row gets its value's number in order of appearance; one look-up a row.
-        let mut codes = Vec::with_capacity(rows.len());
+        let mut codes = codes_of_rows(rows.len());
         for row in rows {
             let Some(value) = row else {
                 codes.push(NO_VALUE);
@@ -174,7 +192,7 @@ impl Marked {
     /// Those of `values`, which were marked.
     pub fn distinct_numbers<N: Native>(&self, values: &[N], nulls: Option<&NullBuffer>) -> Distinct<N> {
         let mut found = vec![N::default(); self.distinct()];
-        let mut codes = Vec::with_capacity(values.len());
+        let mut codes = codes_of_rows(values.len());
         for (row, value) in values.iter().enumerate() {
             if nulls.is_some_and(|nulls| nulls.is_null(row)) {
                 codes.push(0);
@@ -273,15 +291,18 @@ fn is_same_text(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && ends_of(a) == ends_of(b) && (a.len() <= 16 || a == b)
 }
 
-/// Appends the section of codes and returns their width.
-pub(crate) fn encode_codes(codes: &[u32], distinct: usize, body: &mut Vec<u8>) -> u8 {
+/// Appends the section of codes, behind which about `value_bytes` bytes of values will come, and returns their width.
+pub(crate) fn encode_codes(codes: Vec<u32>, distinct: usize, value_bytes: usize, body: &mut Vec<u8>) -> u8 {
     let width = code_width(distinct);
     begin_section(body);
-    body.reserve(bitpack::packed_bytes(codes.len(), width));
+    make_room(body, bitpack::packed_bytes(codes.len(), width) + value_bytes);
     let mut wide = [0; CODES];
     for codes in codes.chunks(CODES) {
         wide.iter_mut().zip(codes).for_each(|(to, code)| *to = u64::from(*code));
         bitpack::pack(wide.get(..codes.len()).unwrap_or_default(), width, body);
+    }
+    if codes.capacity() <= CODES_KEPT_MAX {
+        KEPT_CODES.set(codes);
     }
     width as u8
 }

@@ -6,12 +6,14 @@
 
 use std::cell::RefCell;
 use std::mem;
+use std::sync::Arc;
 
 use fsst::Compressor;
 use mainstem_kernels::fsst::{Encoder as SymbolEncoder, Symbols};
+use parking_lot::Mutex;
 
 use super::plain;
-use super::sections::{begin_section, padded};
+use super::sections::{begin_section, make_room, padded};
 
 /// Bytes of texts from which on a table of symbols, up to 2.3 KB, may be worth its place.
 pub(crate) const TEXT_BYTES_MIN: usize = 8 << 10;
@@ -27,11 +29,40 @@ thread_local! {
     static KEPT: RefCell<(Vec<u8>, Vec<u64>)> = const { RefCell::new((Vec::new(), Vec::new())) };
 }
 
+/// Columns of which a writer keeps a table: it takes 180 KB.
+const TABLES_MAX: usize = 16;
+/// By how much more of their bytes texts may take with a table of others: a sixteenth of what it left of those.
+const SHARE_GROWTH: f64 = 17.0 / 16.0;
+
+/// The symbols that columns of a table had in the last segment that was written: texts of the next one mostly have the
+/// same, and to look for symbols takes a fifth as long as to encode the texts of a segment.
+#[derive(Debug)]
+pub struct SymbolTables(Box<[LastSymbols]>);
+
+/// Those of one column.
+pub(crate) type LastSymbols = Mutex<Option<Arc<Encoder>>>;
+
+impl SymbolTables {
+    /// None yet, for `columns` columns.
+    #[must_use]
+    pub fn new(columns: usize) -> Self {
+        Self((0..columns.min(TABLES_MAX)).map(|_| LastSymbols::default()).collect())
+    }
+
+    /// That of column `at`, if it is kept.
+    pub(crate) fn of_column(&self, at: usize) -> Option<&LastSymbols> {
+        self.0.get(at)
+    }
+}
+
 /// What finds the codes of texts.
+#[derive(Debug)]
 pub(crate) struct Encoder {
     encoder: SymbolEncoder,
     /// The table as it is stored.
     symbols: Vec<u8>,
+    /// What codes took of the bytes of the texts that symbols were looked for in.
+    share: f64,
 }
 
 /// Codes of texts, one behind another.
@@ -54,7 +85,7 @@ impl Drop for Coded {
 
 impl Encoder {
     /// Symbols that are frequent in a sample of `texts`: 16 KB of them.
-    pub fn of(texts: &[&[u8]]) -> Option<Self> {
+    fn of(texts: &[&[u8]]) -> Option<Self> {
         let step = texts.len().div_ceil(TRAINED_TEXTS).max(1);
         let texts: Vec<&[u8]> = texts.iter().step_by(step).copied().collect();
         let compressor = Compressor::train(&texts);
@@ -64,18 +95,39 @@ impl Encoder {
         let symbols = words.iter().zip(lengths).filter_map(|(word, length)| word.get(..usize::from(*length)));
         let (symbols, mut bytes) = (Symbols::new(symbols)?, Vec::new());
         symbols.to_bytes(&mut bytes);
-        Some(Self { encoder: SymbolEncoder::new(&symbols), symbols: bytes })
+        Some(Self { encoder: SymbolEncoder::new(&symbols), symbols: bytes, share: 1.0 })
     }
 
-    /// About how many bytes `texts` take with their table, judged by some of them.
-    pub fn estimate(&self, texts: &[&[u8]], text_bytes: usize) -> usize {
+    /// Symbols for `texts`, of `text_bytes` bytes, and about how many bytes these take with their table: the symbols that
+    /// `last` had, if they do for these, too. It has those that come out.
+    pub fn of_next(texts: &[&[u8]], text_bytes: usize, last: Option<&LastSymbols>) -> Option<(Arc<Self>, usize)> {
+        let known = last.and_then(|last| last.lock().clone());
+        if let Some(known) = known {
+            let (share, bytes) = known.estimate(texts, text_bytes);
+            if share <= known.share * SHARE_GROWTH {
+                return Some((known, bytes));
+            }
+        }
+        let mut found = Self::of(texts)?;
+        let (share, bytes) = found.estimate(texts, text_bytes);
+        found.share = share;
+        let found = Arc::new(found);
+        if let Some(last) = last {
+            *last.lock() = Some(found.clone());
+        }
+        Some((found, bytes))
+    }
+
+    /// What codes take of the bytes of `texts`, and about how many bytes all take with their table, judged by some of
+    /// them.
+    fn estimate(&self, texts: &[&[u8]], text_bytes: usize) -> (f64, usize) {
         let step = text_bytes.div_ceil(ESTIMATE_BYTES).max(1);
         let some: Vec<&[u8]> = texts.iter().step_by(step).copied().collect();
         let some_bytes: usize = some.iter().map(|text| text.len()).sum();
         let coded = self.encode(&some);
         let length_max = coded.lengths.iter().copied().max().unwrap_or(0);
         let share = coded.codes.len() as f64 / some_bytes.max(1) as f64;
-        self.bytes(texts.len(), length_max as usize, (text_bytes as f64 * share) as usize)
+        (share, self.bytes(texts.len(), length_max as usize, (text_bytes as f64 * share) as usize))
     }
 
     /// The codes of `texts`.
@@ -99,7 +151,7 @@ impl Encoder {
 
     /// Appends the sections of `coded`, and returns the width of a length and the bytes of the table.
     pub fn write(&self, coded: &Coded, body: &mut Vec<u8>) -> (u8, u16) {
-        body.reserve(self.coded_bytes(coded));
+        make_room(body, self.coded_bytes(coded));
         let width = plain::write_lengths(&coded.lengths, body);
         begin_section(body);
         body.extend_from_slice(&self.symbols);

@@ -49,9 +49,10 @@ use crate::predicate::Predicate;
 use crate::row::Value;
 use crate::schema::DataType;
 
-pub(crate) use choose::{encode, is_stored_as};
+pub(crate) use choose::{ColumnUse, encode, is_stored_as};
 pub(crate) use condition::EntrySelection;
 pub use form::{Form, is_narrow};
+pub use fsst::SymbolTables;
 pub(crate) use native::wide_value;
 pub(crate) use plain::sum_of_array;
 pub(crate) use sections::{ALIGN, Damage, Sections, begin_section};

@@ -22,7 +22,7 @@ use mainstem_kernels::{bitmap, bitpack, cast, gather, sum};
 use super::condition::{Condition, wrong_constant};
 use super::form::Form;
 use super::native::{Native, Place};
-use super::sections::{Damage, Sections, begin_section, padded};
+use super::sections::{Damage, Sections, begin_section, make_room, padded};
 use crate::error::{Error, Result};
 use crate::predicate::{CompareOp, Predicate};
 use crate::row::Value;
@@ -82,6 +82,7 @@ pub(crate) fn text_bytes(count: usize, length_max: usize, heap: usize) -> usize 
 
 /// Appends the section of `values`.
 pub(crate) fn encode_numbers<N: Native>(values: &[N], body: &mut Vec<u8>) {
+    make_room(body, size_of_val(values));
     begin_section(body);
     cast::to_le_bytes(values, body);
 }
@@ -128,9 +129,10 @@ pub(crate) fn write_lengths(lengths: &[u64], body: &mut Vec<u8>) -> u8 {
 /// Appends the sections of `values` and returns the width of a length.
 pub(crate) fn encode_texts(values: &[&[u8]], body: &mut Vec<u8>) -> u8 {
     let lengths: Vec<u64> = values.iter().map(|v| v.len() as u64).collect();
+    let length_max = lengths.iter().copied().max().unwrap_or(0) as usize;
+    make_room(body, text_bytes(values.len(), length_max, values.iter().map(|v| v.len()).sum()));
     let width = write_lengths(&lengths, body);
     begin_section(body);
-    body.reserve(values.iter().map(|v| v.len()).sum());
     for value in values {
         body.extend_from_slice(value);
     }

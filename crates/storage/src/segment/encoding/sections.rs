@@ -5,6 +5,8 @@ use std::borrow::Cow;
 
 use arrow_buffer::Buffer;
 
+use super::super::format::{PAGE_BYTES, SUM_BYTES};
+
 /// Alignment of a section: that of the widest number, `i128`.
 pub(crate) const ALIGN: usize = 16;
 
@@ -26,6 +28,17 @@ impl Damage {
         Self { at, what: what.into() }
     }
 }
+
+/// Makes room for `bytes` more in `body`, and for the checksums behind them: what has to grow once more is copied.
+pub(crate) fn make_room(body: &mut Vec<u8>, bytes: usize) {
+    let sums = ((body.len() + bytes) / PAGE_BYTES + 2) * SUM_BYTES;
+    if body.capacity() - body.len() < bytes + sums + 2 * ALIGN {
+        body.reserve_exact(bytes + sums + SECTIONS * ALIGN);
+    }
+}
+
+/// Sections of a body, at most.
+const SECTIONS: usize = 8;
 
 /// Pads `body` to the start of its next section.
 pub(crate) fn begin_section(body: &mut Vec<u8>) {

@@ -1,116 +1,18 @@
-//! Texts of at most [`SHORT_BYTES`] bytes as numbers: what makes a dictionary of them compares and hashes words, and
-//! asks no text how long it is.
+//! A dictionary of texts of at most [`SHORT_BYTES`] bytes: nearly all rows of most such columns have a text that was met
+//! lately, and are found by a kernel (`recent_texts`).
 //!
 //! Comes in: the texts of a column, one behind the other, none NULL. Goes out: the distinct ones, ascending, and the
 //! position of each row's.
-//!
-//! How long the longest one is tells what is compared: a byte, a word of eight bytes and the length, or the first 16
-//! bytes and the last 16, where there are more than 16, and the length. Equal for equal texts alone.
-
-use std::hash::Hash;
 
 use hashbrown::HashMap;
+use mainstem_kernels::recent_texts::{LEN_MAX, RecentTexts};
 
-use super::dictionary::{Distinct, code_bytes};
+use super::dictionary::{Distinct, code_bytes, codes_of_rows};
 
 /// Bytes of the longest text that is short.
-pub(super) const SHORT_BYTES: usize = 2 * WORD;
-/// Bytes of one of its two words.
-const WORD: usize = size_of::<u128>();
-
-/// A text as numbers, the same for equal texts alone.
-trait Key: Copy + Eq + Hash {
-    /// Of the text of `len` bytes that begins at `start` of `heap`.
-    fn of(heap: &[u8], start: usize, len: usize) -> Self;
-    /// What differs where texts do, mostly: 8 bits.
-    fn slot(self) -> u8;
-}
-
-/// The highest bits of a product depend on all of `word`.
-#[inline]
-fn slot_of(word: u64) -> u8 {
-    (word.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8
-}
-
-/// A text of at most eight bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Word {
-    word: u64,
-    len: usize,
-}
-
-impl Key for Word {
-    #[inline]
-    fn of(heap: &[u8], start: usize, len: usize) -> Self {
-        let word = match heap.get(start..).and_then(|rest| rest.first_chunk()) {
-            Some(word) => u64::from_le_bytes(*word),
-            None => Words::near_the_end(heap.get(start..start + len).unwrap_or_default()).first as u64,
-        };
-        // Bytes behind the text are cut off again.
-        Self { word: word & BEGINNINGS.get(len).map_or(u64::MAX, |mask| *mask as u64), len }
-    }
-
-    #[inline]
-    fn slot(self) -> u8 {
-        slot_of(self.word ^ (self.len as u64).rotate_left(56))
-    }
-}
-
-/// The bytes of a word that a text of each length below a word's has.
-const BEGINNINGS: [u128; WORD] = {
-    let mut masks = [0; WORD];
-    let mut len = 1;
-    while len < WORD {
-        masks[len] = masks[len - 1] << 8 | 0xFF;
-        len += 1;
-    }
-    masks
-};
-
-/// A text as words.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Words {
-    first: u128,
-    last: u128,
-    len: usize,
-}
-
-impl Key for Words {
-    #[inline]
-    fn of(heap: &[u8], start: usize, len: usize) -> Self {
-        // Bytes behind the text are cut off again: how long it is takes no branch.
-        let mask = BEGINNINGS.get(len).copied().unwrap_or(u128::MAX);
-        let (Some(first), Some(last)) = (word_at(heap, start), word_at(heap, start + len.max(WORD) - WORD)) else {
-            return Self::near_the_end(heap.get(start..start + len).unwrap_or_default());
-        };
-        Self { first: first & mask, last: if len > WORD { last } else { 0 }, len }
-    }
-
-    #[inline]
-    fn slot(self) -> u8 {
-        let fold = |word: u128| word as u64 ^ ((word >> 64) as u64).rotate_left(29);
-        slot_of(fold(self.first) ^ fold(self.last).rotate_left(17) ^ self.len as u64)
-    }
-}
-
-impl Words {
-    /// As [`Words::of`], of a text behind which there are not as many bytes.
-    #[cold]
-    fn near_the_end(text: &[u8]) -> Self {
-        let word = |bytes: &[u8]| {
-            let mut word = [0; WORD];
-            word.iter_mut().zip(bytes).for_each(|(to, byte)| *to = *byte);
-            u128::from_le_bytes(word)
-        };
-        let last = text.len().checked_sub(WORD).filter(|from| *from > 0).and_then(|from| text.get(from..));
-        Self { first: word(text), last: last.map_or(0, word), len: text.len() }
-    }
-}
-
-#[inline]
-fn word_at(heap: &[u8], at: usize) -> Option<u128> {
-    heap.get(at..).and_then(|rest| rest.first_chunk()).map(|word| u128::from_le_bytes(*word))
-}
+pub(super) const SHORT_BYTES: usize = LEN_MAX;
+/// Rows from which on it is asked whether most rows are found by the kernel: otherwise each is looked up.
+const ROWS_MIN: usize = 1024;
 
 /// The distinct ones of the texts of `heap` that `offsets` are the ends of, the first one's beginning before them, of
 /// `length_max` bytes at most; `None` once a dictionary of them takes `budget` bytes.
@@ -124,67 +26,74 @@ pub(super) fn distinct<'a>(
         [first, .., last] => heap.get(*first as usize..*last as usize).unwrap_or_default(),
         _ => &[],
     };
-    let found = if length_max == 1 && bytes.len() + 1 == offsets.len() {
-        distinct_bytes(bytes, budget)
-    } else if length_max <= size_of::<u64>() {
-        distinct_by::<Word>(heap, offsets, budget)
-    } else {
-        distinct_by::<Words>(heap, offsets, budget)
-    };
-    found.map(|found| found.ascending(|a, b| a.cmp(b)))
+    if length_max == 1 && bytes.len() + 1 == offsets.len() {
+        return distinct_bytes(bytes, budget);
+    }
+    distinct_texts(heap, offsets, budget).map(|found| found.ascending(|a, b| a.cmp(b)))
 }
 
-/// As [`distinct`], in the order of appearance, of texts of one byte each.
+/// As [`distinct`], of texts of one byte each.
 fn distinct_bytes(bytes: &[u8], budget: usize) -> Option<Distinct<&[u8]>> {
-    const NONE: u32 = u32::MAX;
-    let mut numbers = [NONE; 1 << u8::BITS];
-    let mut values: Vec<&[u8]> = Vec::new();
-    let mut codes = Vec::with_capacity(bytes.len());
+    let mut places = [None; 1 << u8::BITS];
     for (row, byte) in bytes.iter().enumerate() {
-        let number = &mut numbers[usize::from(*byte)];
-        if *number == NONE {
-            *number = values.len() as u32;
+        // Mostly there is one already: it is read, and not written.
+        let place = &mut places[usize::from(*byte)];
+        if place.is_none() {
+            *place = Some(row);
+        }
+    }
+    let (mut values, mut codes_of_bytes) = (Vec::new(), [0_u32; 1 << u8::BITS]);
+    for (code, place) in codes_of_bytes.iter_mut().zip(places) {
+        if let Some(row) = place {
+            *code = values.len() as u32;
             values.push(bytes.get(row..=row).unwrap_or_default());
         }
-        codes.push(*number);
     }
-    (values.len() + code_bytes(bytes.len(), values.len()) < budget).then_some(Distinct { values, codes })
+    if values.len() + code_bytes(bytes.len(), values.len()) >= budget {
+        return None;
+    }
+    let mut codes = codes_of_rows(bytes.len());
+    codes.extend(bytes.iter().map(|byte| codes_of_bytes[usize::from(*byte)]));
+    Some(Distinct { values, codes })
 }
 
 /// As [`distinct`], in the order of appearance.
-fn distinct_by<'a, K: Key>(heap: &'a [u8], offsets: &[i32], budget: usize) -> Option<Distinct<&'a [u8]>> {
+fn distinct_texts<'a>(heap: &'a [u8], offsets: &[i32], budget: usize) -> Option<Distinct<&'a [u8]>> {
     let rows = offsets.len().saturating_sub(1);
-    let mut numbers: HashMap<K, u32> = HashMap::new();
-    let mut recent = [u32::MAX; 1 << u8::BITS];
-    let (mut found, mut texts): (Vec<K>, Vec<&[u8]>) = (Vec::new(), Vec::new());
-    let (mut codes, mut bytes) = (Vec::with_capacity(rows), 0);
-    for (start, end) in offsets.iter().zip(offsets.get(1..).unwrap_or_default()) {
-        let (start, end) = (*start as usize, *end as usize);
-        let key = K::of(heap, start, end - start);
-        let place = &mut recent[usize::from(key.slot())];
-        if found.get(*place as usize) == Some(&key) {
-            codes.push(*place);
-            continue;
+    let mut numbers: HashMap<&[u8], u32> = HashMap::new();
+    let mut recent = RecentTexts::default();
+    let (mut values, mut bytes): (Vec<&[u8]>, usize) = (Vec::new(), 0);
+    let mut codes = codes_of_rows(rows);
+    let (mut row, mut looked_up) = (0, 0);
+    while row < rows {
+        let is_mostly_known = row < ROWS_MIN || looked_up < row / 2;
+        if is_mostly_known {
+            row += recent.find(heap, offsets.get(row..).unwrap_or_default(), &mut codes);
         }
-        let next = found.len();
-        let number = *numbers.entry(key).or_insert(next as u32);
-        *place = number;
+        let Some([start, end]) = offsets.get(row..).and_then(|rest| rest.first_chunk()) else { break };
+        let text = heap.get(*start as usize..*end as usize).unwrap_or_default();
+        let next = values.len();
+        let number = *numbers.entry(text).or_insert(next as u32);
         if number as usize == next {
-            found.push(key);
-            texts.push(heap.get(start..end).unwrap_or_default());
-            bytes += end - start;
-            if bytes + code_bytes(rows, found.len()) >= budget {
+            values.push(text);
+            bytes += text.len();
+            if bytes + code_bytes(rows, values.len()) >= budget {
                 return None;
             }
         }
+        if is_mostly_known {
+            recent.note(text, number);
+        }
         codes.push(number);
+        looked_up += 1;
+        row += 1;
     }
-    Some(Distinct { values: texts, codes })
+    Some(Distinct { values, codes })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::dictionary::distinct_texts;
+    use super::super::dictionary;
     use super::*;
 
     /// Of all lengths, alike but for one byte, and near the end of the heap: the same as of texts.
@@ -215,7 +124,7 @@ mod tests {
                 offsets.push(heap.len() as i32);
             }
             let rows: Vec<&[u8]> = offsets.windows(2).map(|ends| &heap[ends[0] as usize..ends[1] as usize]).collect();
-            let expected = distinct_texts(rows.iter().map(|text| Some(*text)), usize::MAX).unwrap();
+            let expected = dictionary::distinct_texts(rows.iter().map(|text| Some(*text)), usize::MAX).unwrap();
             let found = distinct(&heap, &offsets, length_max, usize::MAX).unwrap();
             assert_eq!((found.values, found.codes), (expected.values, expected.codes));
             let all: Vec<i32> = offsets.iter().copied().chain(std::iter::repeat_n(heap.len() as i32, 20)).collect();

@@ -179,8 +179,14 @@ fn blocks_kept_from_writing_are_no_larger_than_they_are_counted() {
     let (_memory, disk) = disk();
     let cache = BlockCache::new(64 << 20);
     let arrays = arrays(&schema, &columns);
-    let place =
-        SegmentPlace { disk: &disk, id: ContainerId(1), file: FileId(1), threads: 1, encodings: Encodings::Smallest };
+    let place = SegmentPlace {
+        disk: &disk,
+        id: ContainerId(1),
+        file: FileId(1),
+        threads: 1,
+        encodings: Encodings::Smallest,
+        symbols: None,
+    };
     let made = create_segment(place, &cache, &schema, &arrays, 32 << 20).unwrap();
     made.keep();
     let stats = cache.stats();

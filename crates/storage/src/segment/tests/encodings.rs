@@ -334,6 +334,7 @@ fn codes_of_any_dictionary_are_those_of_the_texts() {
             file: FileId(2),
             threads: 1,
             encodings: Encodings::Smallest,
+            symbols: None,
         };
         let meta = write_segment(place, &schema, &[Arc::new(coded)]).unwrap();
         let sums =

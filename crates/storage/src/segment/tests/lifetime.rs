@@ -185,7 +185,8 @@ fn wrong_rows_are_refused_and_leave_no_file() {
     let attempt = |columns: &[Vec<Value>]| {
         let arrays = super::arrays(&schema, columns);
         let (id, file, encodings) = (ContainerId(1), FileId(1), Encodings::Smallest);
-        write_segment(SegmentPlace { disk: &disk, id, file, threads: 1, encodings }, &schema, &arrays).unwrap_err()
+        write_segment(SegmentPlace { disk: &disk, id, file, threads: 1, encodings, symbols: None }, &schema, &arrays)
+            .unwrap_err()
     };
     attempt(&[vec![Value::Int(2), Value::Int(1)], vec![Value::Int(0); 2]]);
     attempt(&[vec![Value::Int(2)], vec![Value::Int(0); 2]]);

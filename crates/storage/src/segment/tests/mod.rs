@@ -65,7 +65,7 @@ pub(crate) fn write_with(
     schema: &TableSchema,
     columns: &[Vec<Value>],
 ) -> SegmentMeta {
-    let place = SegmentPlace { disk, id: ContainerId(id), file: FileId(id), threads: 1, encodings };
+    let place = SegmentPlace { disk, id: ContainerId(id), file: FileId(id), threads: 1, encodings, symbols: None };
     let columns = arrays(schema, columns);
     let meta = write_segment(place, schema, &columns).unwrap();
     // The same blocks, by their checksums, from columns in the forms of a load.

@@ -360,7 +360,7 @@ fn a_written_segment_is_open() {
         let (_memory, disk) = disk();
         let cache = BlockCache::new(room);
         let (id, file, encodings) = (ContainerId(1), FileId(1), Encodings::Smallest);
-        let place = SegmentPlace { disk: &disk, id, file, threads: 1, encodings };
+        let place = SegmentPlace { disk: &disk, id, file, threads: 1, encodings, symbols: None };
         let made = create_segment(place, &cache, &schema, &arrays, 32 << 20).unwrap();
         made.keep();
         let bytes = cache.stats().bytes;

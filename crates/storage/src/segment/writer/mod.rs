@@ -21,7 +21,7 @@ use arrow_buffer::Buffer;
 use mainstem_kernels::filter::BlockedBloom;
 
 use super::cache::BlockCache;
-use super::encoding::{begin_section, encode, is_stored_as};
+use super::encoding::{ColumnUse, SymbolTables, begin_section, encode, is_stored_as};
 use super::file::{segment_path, temporary_path};
 use super::format::{self, BlockRef, ColumnMeta, SegmentMeta};
 use super::pages::sums;
@@ -69,6 +69,8 @@ pub struct SegmentPlace<'a> {
     pub threads: usize,
     /// How columns are encoded.
     pub encodings: Encodings,
+    /// The symbols of the segment before, if there is one with the same columns; those of this one from then on.
+    pub symbols: Option<&'a SymbolTables>,
 }
 
 /// As [`write_segment`] at `place`, and opens the segment, whose file has a temporary name until
@@ -184,7 +186,7 @@ fn write_blocks(
     schema: &TableSchema,
     columns: &[ArrayRef],
     rows: u32,
-    SegmentPlace { threads, encodings, .. }: SegmentPlace<'_>,
+    SegmentPlace { threads, encodings, symbols, .. }: SegmentPlace<'_>,
 ) -> Result<SegmentMeta> {
     let sort_keys = keys(schema, &schema.sort_key, columns)?;
     if sort_keys.as_ref().is_some_and(|keys| !keys.is_sorted()) {
@@ -204,7 +206,9 @@ fn write_blocks(
             let at = order.get(number).copied().unwrap_or_default();
             match (schema.columns.get(at), columns.get(at)) {
                 (Some(column), Some(array)) => {
-                    Ok((at, encode_column(column, array, encodings, schema.sort_key.contains(&column.id))?))
+                    let is_searched = schema.sort_key.contains(&column.id);
+                    let symbols = symbols.and_then(|symbols| symbols.of_column(at));
+                    Ok((at, encode_column(column, array, ColumnUse { encodings, is_searched, symbols })?))
                 }
                 _ => Err(Error::internal("a column without an array")),
             }
@@ -254,13 +258,8 @@ impl Sealed {
 }
 
 /// What the metadata says of a column, and its block, if it has one.
-fn encode_column(
-    column: &Column,
-    array: &ArrayRef,
-    encodings: Encodings,
-    is_searched: bool,
-) -> Result<(ColumnMeta, Option<Sealed>)> {
-    let encoded = encode(column.data_type, array, encodings, is_searched)?;
+fn encode_column(column: &Column, array: &ArrayRef, column_use: ColumnUse<'_>) -> Result<(ColumnMeta, Option<Sealed>)> {
+    let encoded = encode(column.data_type, array, column_use)?;
     let (min, max) = encoded.bounds;
     let block = if encoded.body.is_empty() { None } else { Some(Sealed::of(encoded.body)) };
     let meta = ColumnMeta {

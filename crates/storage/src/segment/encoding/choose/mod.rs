@@ -19,6 +19,7 @@ use arrow_schema::DataType as ArrowType;
 use mainstem_kernels::bitmap;
 
 use super::super::sketch::DistinctSketch;
+use super::fsst::LastSymbols;
 use super::native::{Native, dispatch, wrong_type};
 use super::sections::begin_section;
 use super::{Encoding, frame};
@@ -68,17 +69,23 @@ pub(crate) fn is_stored_as(data_type: DataType, arrow: &ArrowType) -> bool {
         }
 }
 
-/// Encodes `array`, whose type [`is_stored_as`] allows. `is_searched` says that its rows are found by its values, as
-/// those of a sort key are.
+/// What is known of a column beside its values.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ColumnUse<'a> {
+    /// Which encodings are wanted.
+    pub encodings: Encodings,
+    /// Whether rows are found by its values, as by those of a sort key.
+    pub is_searched: bool,
+    /// The symbols that it had in the segment before.
+    pub symbols: Option<&'a LastSymbols>,
+}
+
+/// Encodes `array`, whose type [`is_stored_as`] allows.
 ///
 /// # Errors
 /// Internal for another type; Full when texts exceed 2 GiB.
-pub(crate) fn encode(
-    data_type: DataType,
-    array: &ArrayRef,
-    encodings: Encodings,
-    is_searched: bool,
-) -> Result<Encoded> {
+pub(crate) fn encode(data_type: DataType, array: &ArrayRef, column: ColumnUse<'_>) -> Result<Encoded> {
+    let ColumnUse { encodings, is_searched, symbols } = column;
     if !is_stored_as(data_type, array.data_type()) {
         return Err(wrong_type(data_type, &array.data_type().to_string()));
     }
@@ -107,7 +114,7 @@ pub(crate) fn encode(
             return Ok(encoded);
         }
         let texts = cast(array, &ArrowType::Utf8)?;
-        return encode(data_type, &texts, encodings, is_searched);
+        return encode(data_type, &texts, column);
     }
     let narrow = match (data_type, array.as_primitive_opt::<Decimal64Type>()) {
         (DataType::Decimal { .. }, Some(values)) => Some(Cow::Borrowed(&values.values()[..])),
@@ -130,7 +137,7 @@ pub(crate) fn encode(
         let short = array.as_string_opt().filter(|_| null_count == 0 && encodings == Encodings::Smallest);
         let is_done = short.map(|short| texts::encode_short(data_type, short, &mut encoded)).transpose()?;
         if is_done != Some(true) {
-            texts::encode(data_type, &texts_of(data_type, array), nulls, encodings, &mut encoded)?;
+            texts::encode(data_type, &texts_of(data_type, array), nulls, (encodings, symbols), &mut encoded)?;
         }
     });
     Ok(encoded)

@@ -133,7 +133,8 @@ fn encode_dictionary<N: Native, S: Native + From<N>>(
         }
     };
     let distinct = found.values.len();
-    let width = dictionary::encode_codes(&found.codes, distinct, &mut encoded.body);
+    let value_bytes = plain::number_bytes::<S>(distinct);
+    let width = dictionary::encode_codes(found.codes, distinct, value_bytes, &mut encoded.body);
     encode_plain::<N, S>(&found.values, &mut encoded.body);
     encoded.distinct = Some(distinct as u32);
     encoded.encoding = Encoding::Dictionary { distinct: distinct as u32, width, length_width: 0, symbol_bytes: 0 };

@@ -5,6 +5,8 @@
 //! 2. Otherwise distinct texts are collected as long as a dictionary of them would be smaller than plain. Its texts may
 //!    be codes of symbols too.
 
+use std::sync::Arc;
+
 use arrow_array::{Array, Int32Array, StringArray};
 use arrow_buffer::NullBuffer;
 use hashbrown::HashMap;
@@ -13,7 +15,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::super::super::sketch::DistinctSketch;
 use super::super::dictionary::Distinct;
-use super::super::fsst::{Coded, Encoder, TEXT_BYTES_MIN};
+use super::super::fsst::{Coded, Encoder, LastSymbols, TEXT_BYTES_MIN};
 use super::super::{Encoding, constant, dictionary, plain, short_texts};
 use super::{Encoded, is_worth, present};
 use crate::error::{Error, ErrorKind, Result, sqlstate};
@@ -57,7 +59,7 @@ pub(super) fn encode_short(data_type: DataType, texts: &StringArray, encoded: &m
         encoded.distinct = Some(1);
         return Ok(true);
     }
-    write_dictionary(&found, false, encoded)?;
+    write_dictionary(found, false, encoded)?;
     Ok(true)
 }
 
@@ -106,7 +108,7 @@ pub(super) fn encode_coded(
     }
     let place = |code: Option<i32>| code.and_then(|code| places.get(code as usize)).copied().unwrap_or(0);
     let codes = present(codes.values(), nulls).map(place).collect();
-    write_dictionary(&Distinct { values, codes }, false, encoded)?;
+    write_dictionary(Distinct { values, codes }, false, encoded)?;
     Ok(true)
 }
 
@@ -124,7 +126,7 @@ pub(super) fn encode(
     data_type: DataType,
     texts: &[&[u8]],
     nulls: Option<&NullBuffer>,
-    encodings: Encodings,
+    (encodings, last): (Encodings, Option<&LastSymbols>),
     encoded: &mut Encoded,
 ) -> Result<()> {
     let value = |text: &[u8]| value(data_type, text);
@@ -154,17 +156,17 @@ pub(super) fn encode(
         return Ok(());
     }
     let sketch = || Some(DistinctSketch::of(all().map(xxh3_64)));
-    if has_symbols_first && write_symbols(texts, heap, plain_bytes, is_forced, encoded)? {
+    if has_symbols_first && write_symbols(texts, heap, plain_bytes, is_forced, last, encoded)? {
         encoded.sketch = sketch();
         return Ok(());
     }
     if let Some(found) = found.or_else(|| if has_symbols_first { find_distinct() } else { None })
         && dictionary::text_bytes(texts.len(), &found.values) < budget
     {
-        return write_dictionary(&found, is_forced, encoded);
+        return write_dictionary(found, is_forced, encoded);
     }
     encoded.sketch = sketch();
-    if !has_symbols_first && heap >= TEXT_BYTES_MIN && write_symbols(texts, heap, plain_bytes, false, encoded)? {
+    if !has_symbols_first && heap >= TEXT_BYTES_MIN && write_symbols(texts, heap, plain_bytes, false, last, encoded)? {
         return Ok(());
     }
     check_heap(heap)?;
@@ -203,15 +205,18 @@ fn repeat<'a>(rows: usize, text: impl Fn(usize) -> Option<&'a [u8]>) -> bool {
         return true;
     }
     let mut seen: HashMap<u64, usize> = HashMap::with_capacity(SAMPLE_ROWS);
-    let mut repeated = 0;
+    let (mut repeated, wanted) = (0, SAMPLE_ROWS * SAMPLE_ROWS / 2 / rows);
     for number in 0..SAMPLE_ROWS as u64 {
         let row = (hash_u64(number) % rows as u64) as usize;
         if let Some(text) = text(row) {
             // One row twice says nothing.
             repeated += usize::from(*seen.entry(xxh3_64(text)).or_insert(row) != row);
         }
+        if repeated >= wanted {
+            return true;
+        }
     }
-    repeated >= SAMPLE_ROWS * SAMPLE_ROWS / 2 / rows
+    false
 }
 
 /// Encodes `texts`, of `heap` bytes, as codes of symbols if that is worth it beside `plain_bytes`, or `is_forced`; says
@@ -221,9 +226,10 @@ fn write_symbols(
     heap: usize,
     plain_bytes: usize,
     is_forced: bool,
+    last: Option<&LastSymbols>,
     encoded: &mut Encoded,
 ) -> Result<bool> {
-    let Some((encoder, coded)) = symbols_of(texts, heap, plain_bytes, is_forced) else { return Ok(false) };
+    let Some((encoder, coded)) = symbols_of(texts, heap, plain_bytes, is_forced, last) else { return Ok(false) };
     check_heap(heap)?;
     let (length_width, symbol_bytes) = encoder.write(&coded, &mut encoded.body);
     encoded.encoding = Encoding::Symbols { length_width, symbol_bytes };
@@ -231,25 +237,31 @@ fn write_symbols(
 }
 
 /// Symbols for `texts`, of `heap` bytes, and their codes, if they are worth it in place of `plain_bytes`, or
-/// `is_forced`.
-fn symbols_of(texts: &[&[u8]], heap: usize, plain_bytes: usize, is_forced: bool) -> Option<(Encoder, Coded)> {
-    let encoder = Encoder::of(texts)?;
-    if !is_forced && !is_worth(encoder.estimate(texts, heap), plain_bytes) {
+/// `is_forced`; `last` has those of the last such texts.
+fn symbols_of(
+    texts: &[&[u8]],
+    heap: usize,
+    plain_bytes: usize,
+    is_forced: bool,
+    last: Option<&LastSymbols>,
+) -> Option<(Arc<Encoder>, Coded)> {
+    let (encoder, estimate) = Encoder::of_next(texts, heap, last)?;
+    if !is_forced && !is_worth(estimate, plain_bytes) {
         return None;
     }
     let coded = encoder.encode(texts);
     (is_forced || is_worth(encoder.coded_bytes(&coded), plain_bytes)).then_some((encoder, coded))
 }
 
-fn write_dictionary(found: &Distinct<&[u8]>, is_forced: bool, encoded: &mut Encoded) -> Result<()> {
+fn write_dictionary(found: Distinct<&[u8]>, is_forced: bool, encoded: &mut Encoded) -> Result<()> {
     let heap = found.values.iter().map(|t| t.len()).sum();
     check_heap(heap)?;
     let distinct = found.values.len();
-    let width = dictionary::encode_codes(&found.codes, distinct, &mut encoded.body);
     let length_max = found.values.iter().map(|t| t.len()).max().unwrap_or(0);
     let plain_bytes = plain::text_bytes(distinct, length_max, heap);
+    let width = dictionary::encode_codes(found.codes, distinct, plain_bytes, &mut encoded.body);
     let symbols = match is_forced || heap >= TEXT_BYTES_MIN {
-        true => symbols_of(&found.values, heap, plain_bytes, is_forced),
+        true => symbols_of(&found.values, heap, plain_bytes, is_forced, None),
         false => None,
     };
     let (length_width, symbol_bytes) = match symbols {

@@ -18,7 +18,7 @@ use super::condition::{Condition, select_codes, wrong_constant};
 use super::form::Form;
 use super::native::{Integer, Native, dispatch_decoded, dispatch_integer, wide_value, wrong_type};
 use super::plain::partition;
-use super::sections::{Damage, Sections, begin_section};
+use super::sections::{Damage, Sections, begin_section, make_room};
 use crate::error::Result;
 use crate::predicate::Predicate;
 use crate::row::Value;
@@ -52,7 +52,7 @@ pub(crate) fn encode<N: Native>(
     /// Codes at a time: a multiple of 64, so that each part fills whole words.
     const CODES: usize = 1024;
     begin_section(body);
-    body.reserve(bitpack::packed_bytes(values.len(), width));
+    make_room(body, bitpack::packed_bytes(values.len(), width));
     let mut codes = [0; CODES];
     for (number, values) in values.chunks(CODES).enumerate() {
         codes_of(values, nulls, number * CODES, reference, &mut codes);

@@ -15,7 +15,7 @@ use super::super::condition::{Condition, select_codes, wrong_constant};
 use super::super::form::Form;
 use super::super::native::{Integer, Native, dispatch_decoded, dispatch_integer, wide_value, wrong_type};
 use super::super::plain::partition;
-use super::super::sections::{Damage, Sections, begin_section, padded};
+use super::super::sections::{Damage, Sections, begin_section, make_room, padded};
 use super::{
     PLACES_BEHIND, VALUES, codes_of, codes_upto, decoded, greatest_code, guess, near_to, on_codes, sum_of_codes,
     unpack, unpack_selected,
@@ -87,12 +87,12 @@ impl Plan {
         reference: i128,
         body: &mut Vec<u8>,
     ) -> u32 {
+        make_room(body, self.bytes());
         begin_section(body);
         for vector in &self.vectors {
             cast::to_le_bytes(&[vector.base, vector.greatest, vector.at as u64 / 8], body);
         }
         begin_section(body);
-        body.reserve(self.code_bytes);
         let mut codes = [0; VECTOR_ROWS];
         for ((number, values), vector) in values.chunks(VECTOR_ROWS).enumerate().zip(&self.vectors) {
             let reference = reference + i128::from(vector.base);
