@@ -67,6 +67,11 @@ fn main() {
         assert!(dates(fields(5), quoting, &mut values, &mut nulls));
         black_box(values);
     });
+    rate("a column of texts of one byte", &mut || {
+        let (mut heap, mut ends, mut nulls) = (Vec::new(), Vec::new(), Vec::new());
+        assert!(texts(fields(2), quoting, true, &mut heap, &mut ends, &mut nulls));
+        black_box(heap);
+    });
     rate("two columns of texts", &mut || {
         for column in 6..8 {
             let (mut heap, mut ends, mut nulls) = (Vec::new(), Vec::new(), Vec::new());

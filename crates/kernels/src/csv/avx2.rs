@@ -43,8 +43,10 @@ pub(super) fn find_separators(bytes: &[u8], marks: Marks, in_quotes: bool, separ
         let quoted = prefix_xor(quotes) ^ state;
         state = (quoted.cast_signed() >> 63).cast_unsigned();
         let open = valid & !quoted & !quotes;
-        let line_feeds = equal(block, b'\n') & open;
+        let all_line_feeds = equal(block, b'\n') & valid;
+        let line_feeds = all_line_feeds & open;
         found.has_quotes |= quotes != 0;
+        found.quoted_line_feeds += (all_line_feeds & !open).count_ones() as usize;
         found.line_feeds += line_feeds.count_ones() as usize;
         found.carriage_returns += (equal(block, b'\r') & open).count_ones() as usize;
         push_places(line_feeds | equal(block, marks.delimiter) & open, base, separators);

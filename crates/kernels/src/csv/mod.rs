@@ -72,6 +72,8 @@ pub struct Structure {
     pub line_feeds: usize,
     /// Carriage returns outside of quotes, which are no separators.
     pub carriage_returns: usize,
+    /// Line feeds in quotes.
+    pub quoted_line_feeds: usize,
 }
 
 /// Counts the quotes and line feeds of `bytes`.

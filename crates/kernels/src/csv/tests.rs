@@ -1,3 +1,4 @@
+use arrow_array::Array;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -101,6 +102,34 @@ proptest! {
         for (row, field) in fields.iter().enumerate() {
             let is_null = nulls.contains(&(row as u32));
             prop_assert_eq!((!is_null).then(|| text(row).to_owned()), expected(field));
+        }
+    }
+
+    /// Texts of one byte, with others among them, in one column and between others, up to the end of all bytes.
+    #[test]
+    fn texts_of_one_byte_are_read(
+        column in vec(prop_oneof![40 => "[abN]", 1 => Just(String::new()), 1 => "[ab\u{e9}]{2,3}", 1 => Just("\"".to_owned() + "a\"")], 0..60),
+        null in prop_oneof![Just(""), Just("N"), Just("NULL")], between: bool, has_quotes: bool,
+    ) {
+        let rows: Vec<String> = column.iter().map(|field| match between {
+            true => format!("left,{field},r\n"),
+            false => format!("{field}\n"),
+        }).collect();
+        let (bytes, columns) = (rows.concat(), if between { (3, 1) } else { (1, 0) });
+        let mut ends = Vec::new();
+        let seen = find_separators(bytes.as_bytes(), MARKS, false, &mut ends);
+        let quoting = Quoting { quote: b'"', null: null.as_bytes() };
+        let fields = Fields::new(bytes.as_bytes(), &ends, 0, columns, false);
+        let (mut all, mut nulls) = (Texts::new(Vec::new(), Vec::new()), Vec::new());
+        prop_assert!(all.read(fields, quoting, has_quotes || seen.has_quotes, &mut nulls));
+        let is_null = |field: &String| field == null;
+        let wanted: Vec<u32> = (0..).zip(&column).filter(|(_, field)| is_null(field)).map(|(row, _)| row).collect();
+        prop_assert_eq!(nulls, wanted);
+        let found = all.finish(None).unwrap();
+        prop_assert_eq!(found.len(), column.len());
+        for (field, text) in column.iter().zip(found.iter()) {
+            let expected = if is_null(field) { String::new() } else { field.replace('"', "") };
+            prop_assert_eq!(text, Some(expected.as_str()));
         }
     }
 

@@ -13,7 +13,7 @@ use arrow_array::{
 };
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{ArrowError, DataType as ArrowType, TimeUnit};
-use mainstem_kernels::extremes::extremes_i64;
+use mainstem_kernels::extremes::{extremes_i64, longest_text};
 
 use crate::error::{Error, Result, sqlstate};
 use crate::schema::{Column, DataType, TableSchema};
@@ -95,11 +95,7 @@ const TEXT_BYTES_MAX: u64 = 1 << 30;
 
 /// Whether any `rows` of `texts` have no more bytes than the offsets of one array tell.
 fn is_bounded(texts: &StringArray, rows: usize) -> bool {
-    let lengths = texts.value_offsets().windows(2).map(|ends| match ends {
-        [start, end] => u64::from((end - start).unsigned_abs()),
-        _ => 0,
-    });
-    lengths.max().unwrap_or(0).saturating_mul(rows as u64) <= TEXT_BYTES_MAX
+    u64::from(longest_text(texts.value_offsets())).saturating_mul(rows as u64) <= TEXT_BYTES_MAX
 }
 
 /// Whether all `values` have at most `precision` digits, those that stand where a value is NULL, too.
@@ -111,10 +107,7 @@ fn are_within(values: &PrimitiveArray<Decimal64Type>, precision: u8) -> bool {
 /// Whether no text has more than `max_chars` bytes: characters are never more.
 fn is_short(texts: &StringArray, max_chars: Option<u32>) -> bool {
     let Some(max_chars) = max_chars else { return true };
-    texts.value_offsets().windows(2).fold(true, |short, ends| match ends {
-        [start, end] => short & ((end - start).unsigned_abs() <= max_chars),
-        _ => short,
-    })
+    longest_text(texts.value_offsets()) <= max_chars
 }
 
 /// Whether no text has a blank at its end, those that stand where a value is NULL neither.

@@ -6,7 +6,7 @@ pub(super) mod values;
 
 use std::arch::x86_64::*;
 
-use super::{Marks, Structure, prefix_xor};
+use super::{Marks, Structure};
 
 /// Bytes of a block.
 const BLOCK: usize = 64;
@@ -22,8 +22,16 @@ const NUMBERS: [u8; BLOCK] = {
     numbers
 };
 
+/// Each bit is the exclusive or of itself and all lower ones: the product without carries by ones everywhere.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,pclmulqdq")]
+fn prefix_xor_by_product(bits: u64) -> u64 {
+    let bits = _mm_set_epi64x(0, bits.cast_signed());
+    _mm_cvtsi128_si64(_mm_clmulepi64_si128::<0>(bits, _mm_set1_epi8(-1))).cast_unsigned()
+}
+
 /// See [`super::find_separators`].
-#[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,popcnt")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,pclmulqdq,popcnt")]
 pub(super) fn find_separators(bytes: &[u8], marks: Marks, in_quotes: bool, separators: &mut Vec<u32>) -> Structure {
     let [quote, delimiter] = [marks.quote, marks.delimiter].map(|mark| _mm512_set1_epi8(mark as i8));
     let [line_feed, carriage_return] = [b'\n', b'\r'].map(|byte| _mm512_set1_epi8(byte as i8));
@@ -39,12 +47,15 @@ pub(super) fn find_separators(bytes: &[u8], marks: Marks, in_quotes: bool, separ
         // SAFETY: only bytes of `valid` are read, and those are within the slice.
         let block = unsafe { _mm512_maskz_loadu_epi8(valid, bytes.as_ptr().add(base).cast()) };
         let quotes = _mm512_mask_cmpeq_epi8_mask(valid, block, quote);
-        let quoted = prefix_xor(quotes) ^ state;
+        // Files mostly have quotes everywhere or nowhere.
+        found.has_quotes |= quotes != 0;
+        let quoted = if found.has_quotes { prefix_xor_by_product(quotes) ^ state } else { state };
         state = (quoted.cast_signed() >> 63).cast_unsigned();
         let open = valid & !quoted & !quotes;
-        let line_feeds = _mm512_mask_cmpeq_epi8_mask(open, block, line_feed);
+        let all_line_feeds = _mm512_mask_cmpeq_epi8_mask(valid, block, line_feed);
+        let line_feeds = all_line_feeds & open;
+        found.quoted_line_feeds += (all_line_feeds & !open).count_ones() as usize;
         let bits = line_feeds | _mm512_mask_cmpeq_epi8_mask(open, block, delimiter);
-        found.has_quotes |= quotes != 0;
         found.line_feeds += line_feeds.count_ones() as usize;
         found.carriage_returns += _mm512_mask_cmpeq_epi8_mask(open, block, carriage_return).count_ones() as usize;
 

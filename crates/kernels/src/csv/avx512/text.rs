@@ -44,11 +44,15 @@ pub(in super::super) fn read(
             out.heap.reserve(ROOM);
         }
         out.ends.reserve(rows - row);
+        // One text of one byte tells that more will come.
+        let (start, end) = fields.place(row);
         // SAFETY: there is room for the ends of all rows, and the first one has an end before it.
         row += unsafe {
-            match has_quotes {
-                true => plain::<true>(out, &fields, row, &marks),
-                false => plain::<false>(out, &fields, row, &marks),
+            match (has_quotes, end == start + 1) {
+                (true, true) => plain::<true, true>(out, &fields, row, &marks),
+                (true, false) => plain::<true, false>(out, &fields, row, &marks),
+                (false, true) => plain::<false, true>(out, &fields, row, &marks),
+                (false, false) => plain::<false, false>(out, &fields, row, &marks),
             }
         };
         let is_full = out.heap.capacity() - out.heap.len() < REGISTER;
@@ -68,6 +72,37 @@ pub(in super::super) fn read(
     true
 }
 
+/// Texts of one byte at once.
+const EIGHT: usize = 8;
+/// All of eight.
+const ALL: u16 = 0xFF;
+/// Columns up to which the places of eight rows fit the distances of a gather.
+const SINGLES_COLUMNS_MAX: usize = 1 << 24;
+
+/// The bytes of eight fields, if each is one byte, and three are behind the last one: the first of them begins behind
+/// `place`, and others `columns` further.
+///
+/// # Safety
+/// The ends of eight rows are there, and at `place` the one before the first.
+#[inline(never)]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi2,bmi2")]
+unsafe fn singles(place: *const u32, columns: usize, bytes: &[u8]) -> Option<__m128i> {
+    let step = columns as i32;
+    let rows = _mm256_mullo_epi32(_mm256_set1_epi32(step), _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0));
+    // SAFETY: each pair of ends is there, as the caller says.
+    let pairs = unsafe { _mm512_i32gather_epi64::<4>(rows, place.cast()) };
+    let starts = _mm512_add_epi64(_mm512_and_si512(pairs, _mm512_set1_epi64(0xFFFF_FFFF)), _mm512_set1_epi64(1));
+    let lens = _mm512_sub_epi64(_mm512_srli_epi64::<32>(pairs), starts);
+    let last = _mm512_set1_epi64(bytes.len() as i64 - size_of::<u32>() as i64);
+    let are_single = _mm512_cmpeq_epi64_mask(lens, _mm512_set1_epi64(1)) & _mm512_cmple_epi64_mask(starts, last);
+    if u16::from(are_single) != ALL {
+        return None;
+    }
+    // SAFETY: four bytes are there from each start on, as was just asked.
+    let words = unsafe { _mm512_i64gather_epi32::<1>(starts, bytes.as_ptr().cast()) };
+    Some(_mm256_cvtepi32_epi8(words))
+}
+
 /// What is looked for in texts.
 struct Marks {
     quote: __m512i,
@@ -77,12 +112,17 @@ struct Marks {
 }
 
 /// Appends the texts of `fields` from `row` on up to one that is not plain, as long as there is room and they are not too
-/// long together. Returns how many they are.
+/// long together; with `SINGLES` eight of one byte at once. Returns how many they are.
 ///
 /// # Safety
 /// An end stands before that of the field, and `out` has room for the ends of all rows.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi2,bmi2")]
-unsafe fn plain<const HAS_QUOTES: bool>(out: &mut Texts, fields: &Fields<'_>, row: usize, marks: &Marks) -> usize {
+unsafe fn plain<const HAS_QUOTES: bool, const SINGLES: bool>(
+    out: &mut Texts,
+    fields: &Fields<'_>,
+    row: usize,
+    marks: &Marks,
+) -> usize {
     let &Marks { quote, null, null_len } = marks;
     let (bytes, len_max, before_line_feed) = (fields.bytes.as_ptr(), fields.bytes.len(), fields.before_line_feed);
     // What grows is written by way of pointers: bytes that are stored could be its length, as far as a compiler knows.
@@ -93,10 +133,30 @@ unsafe fn plain<const HAS_QUOTES: bool>(out: &mut Texts, fields: &Fields<'_>, ro
     let mut count = 0;
     // SAFETY: the ends of all rows are there, and one before the first.
     let mut place = unsafe { fields.ends.as_ptr().add(row * fields.columns + fields.column) };
+    let has_singles = before_line_feed == 0 && null_len != 1 && fields.columns < SINGLES_COLUMNS_MAX;
     while count < rows && written <= room && written <= HEAP_BYTES_MAX {
         // SAFETY: as before.
         let (start, end) = unsafe { (*place.sub(1) as usize + 1, (*place as usize).wrapping_sub(before_line_feed)) };
         let len = end.wrapping_sub(start);
+        if SINGLES && len == 1 && has_singles && rows - count >= EIGHT {
+            // SAFETY: the ends of eight rows are there, and one before the first.
+            let eight = unsafe { singles(place.sub(1), fields.columns, fields.bytes) };
+            if let Some(eight) = eight
+                && (!HAS_QUOTES || _mm_cmpeq_epi8_mask(eight, _mm512_castsi512_si128(quote)) & ALL == 0)
+            {
+                all = _mm512_or_si512(all, _mm512_zextsi128_si512(eight));
+                let behind =
+                    _mm256_add_epi32(_mm256_set1_epi32(written as i32), _mm256_set_epi32(8, 7, 6, 5, 4, 3, 2, 1));
+                // SAFETY: there is room for a register behind the texts, and for an end of each row.
+                unsafe {
+                    _mm_storel_epi64(heap.add(written).cast(), eight);
+                    _mm256_storeu_si256(ends.add(first + count).cast(), behind);
+                }
+                place = place.wrapping_add(EIGHT * fields.columns);
+                (written, count) = (written + EIGHT, count + EIGHT);
+                continue;
+            }
+        }
         if end > len_max || len > REGISTER {
             break;
         }

@@ -1,7 +1,7 @@
 //! Whole rows, block by block: a block's separators are found; each row has to have as many as there are columns, and
 //! all rows have to end in the same way.
 
-use mainstem_kernels::csv::{Marks, find_separators};
+use mainstem_kernels::csv::{Marks, Summary, find_separators};
 
 /// What all rows have to look like.
 pub(super) struct RowForm {
@@ -25,13 +25,12 @@ enum Ends {
 pub(super) struct Found {
     /// Their bytes.
     pub(super) bytes: usize,
-    /// How many they are.
-    pub(super) rows: usize,
     /// Their separators.
     ends: usize,
-    /// Whether there are quotes, in them or behind.
-    pub(super) has_quotes: bool,
+    has_quotes: bool,
     has_returns: bool,
+    /// What they and all that was looked at behind them have.
+    pub(super) summary: Summary,
 }
 
 /// Whole rows, each with a field for each column.
@@ -98,8 +97,10 @@ impl RowForm {
             return None;
         }
         self.ends = ends_as;
-        let (rows, has_quotes) = (structure.line_feeds, structure.has_quotes);
-        Some(Some(Found { bytes, rows, ends: count, has_quotes, has_returns }))
+        let line_feeds = (structure.line_feeds + structure.quoted_line_feeds) as u64;
+        // Whether they are odd is all that anybody asks.
+        let summary = Summary { quotes: structure.in_quotes.into(), line_feeds };
+        Some(Some(Found { bytes, ends: count, has_quotes: structure.has_quotes, has_returns, summary }))
     }
 }
 

@@ -65,11 +65,9 @@ const CHUNK_BYTES_MIN: u64 = 1 << 20;
 const CHUNK_BYTES_MAX: u64 = 32 << 20;
 /// Bytes at the beginning of a file that tell how long its rows are.
 pub(crate) const SAMPLE_BYTES: usize = 64 << 10;
-/// Bytes of chunks that are read or wait to be taken, for each thread.
+/// Bytes of chunks that are read or wait to be taken, for each thread; but a chunk for each and one more. More of them
+/// take memory from the caches.
 const AHEAD_BYTES: u64 = 8 << 20;
-/// And how many chunks these are at least, as far as memory allows, which it does for a chunk for each and one more: so
-/// nobody waits for others whose parts take longer now and then.
-const AHEAD_CHUNKS_MIN: u64 = 2;
 /// What a chunk takes with its arrays, in its own bytes, about.
 const CHUNK_COPIES: u64 = 2;
 /// Chunks that a buffer may have room for when it is used again.
@@ -265,7 +263,7 @@ impl<'a> FileRows<'a> {
 
     /// Chunks that `threads` threads read and hold, and that wait to be taken.
     fn ahead(&self, threads: usize) -> usize {
-        let wanted = (AHEAD_BYTES / self.chunk_bytes).max(AHEAD_CHUNKS_MIN) * threads as u64;
+        let wanted = (AHEAD_BYTES / self.chunk_bytes) * threads as u64;
         let room = self.memory / (CHUNK_COPIES * self.chunk_bytes);
         wanted.min(room).max(threads as u64 + 1) as usize
     }

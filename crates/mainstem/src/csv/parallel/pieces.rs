@@ -79,7 +79,7 @@ impl InPieces {
         let mut separators = Vec::new();
         let (mut summary, mut is_line_end, mut first) = (Summary::default(), false, None);
         // Bytes of a row, at the beginning of the buffer, that do not end it.
-        let mut held = 0;
+        let (mut held, mut of_held) = (0, Summary::default());
         let mut at = start;
         // The file may have grown: what is behind its end is of the last chunk.
         while at < end || is_last {
@@ -112,10 +112,10 @@ impl InPieces {
             at += (filled - held) as u64;
             let part = buffer.get(begin..filled)?;
             if let Some(found) = form.rows_in(part, &mut separators)? {
-                // Without quotes a line feed of the piece is the end of a row, and none is before it.
-                let line_feeds = found.rows as u64;
-                let of_rows = (!found.has_quotes).then_some(Summary { quotes: 0, line_feeds });
-                of_piece = of_piece.or(of_rows);
+                // What was held was looked at once more.
+                let quotes = found.summary.quotes + of_held.quotes;
+                let line_feeds = found.summary.line_feeds - of_held.line_feeds;
+                of_piece = of_piece.or(Some(Summary { quotes, line_feeds }));
                 all.append(&found.block(part, &separators)?)?;
                 begin += found.bytes;
             }
@@ -124,6 +124,7 @@ impl InPieces {
             if held > held_max {
                 return None;
             }
+            of_held = summarise(buffer.get(begin..filled)?, marks.quote);
             buffer.copy_within(begin..filled, 0);
             if read < wanted {
                 break;

@@ -143,6 +143,14 @@ impl<T: Copy> Distinct<T> {
 /// Bits of the bitmap of [`Marked`] for each row: beyond that it takes more memory than the values.
 const MARKED_BITS_PER_ROW: usize = 8;
 
+/// Bytes that a thread keeps at most for marks: those of a segment.
+const MARKS_KEPT_MAX: usize = MARKED_BITS_PER_ROW * limits::SEGMENT_ROWS_MAX as usize;
+
+thread_local! {
+    /// Memory of marks that were counted: fresh memory has to be cleared by the system.
+    static KEPT_MARKS: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
 /// The distinct integers of a column whose least and greatest are near each other: a bit for each, which takes no
 /// hashing, and tells the place of a value among all.
 #[derive(Debug)]
@@ -152,8 +160,6 @@ pub(crate) struct Marked {
     bits: Vec<u64>,
     /// How many are there before each word of `bits`, and in all.
     before: Vec<u32>,
-    /// What is told of them where they make no dictionary.
-    pub sketch: DistinctSketch,
 }
 
 impl Marked {
@@ -163,16 +169,20 @@ impl Marked {
         if spread / MARKED_BITS_PER_ROW >= values.len() {
             return None;
         }
-        let mut bits = vec![0u64; spread / 64 + 1];
-        let mut sketch = DistinctSketch::default();
+        // A byte for each value first: to set it nothing is read, so that no value waits for the one before.
+        let mut marks = KEPT_MARKS.take();
+        marks.clear();
+        marks.resize((spread + 1).next_multiple_of(64), 0);
         for (row, value) in values.iter().enumerate() {
-            let place = place_of(*value, least);
-            let Some(word) = bits.get_mut(place / 64) else { continue };
-            let bit = 1 << (place % 64);
-            if *word & bit == 0 && nulls.is_none_or(|nulls| nulls.is_valid(row)) {
-                *word |= bit;
-                sketch.add(value.hash());
+            if let Some(mark) = marks.get_mut(place_of(*value, least))
+                && nulls.is_none_or(|nulls| nulls.is_valid(row))
+            {
+                *mark = 1;
             }
+        }
+        let bits: Vec<u64> = marks.as_chunks::<64>().0.iter().map(word_of).collect();
+        if marks.capacity() <= MARKS_KEPT_MAX {
+            KEPT_MARKS.set(marks);
         }
         let mut before = Vec::with_capacity(bits.len() + 1);
         let mut count = 0;
@@ -181,7 +191,22 @@ impl Marked {
             count += word.count_ones();
             before.push(count);
         }
-        Some(Self { reference: least, bits, before, sketch })
+        Some(Self { reference: least, bits, before })
+    }
+
+    /// What is told of them where they make no dictionary.
+    pub fn sketch(&self) -> DistinctSketch {
+        let words = self.bits.iter().zip((self.reference..).step_by(64));
+        let mut sketch = DistinctSketch::default();
+        for (word, first) in words {
+            let mut word = *word;
+            while word != 0 {
+                // Integers of all types have the same hash.
+                sketch.add((first + i128::from(word.trailing_zeros())).hash());
+                word &= word - 1;
+            }
+        }
+        sketch
     }
 
     /// How many there are.
@@ -209,6 +234,13 @@ impl Marked {
         }
         Distinct { values: found, codes }
     }
+}
+
+/// A bit for each of `marks`, which are 0 or 1.
+fn word_of(marks: &[u8; 64]) -> u64 {
+    let (eights, _) = marks.as_chunks::<8>();
+    let bits = |eight: &[u8; 8]| u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56;
+    eights.iter().zip(0..).fold(0, |word, (eight, number)| word | bits(eight) << (8 * number))
 }
 
 /// What `value`, an integer, exceeds `least` by; of a NULL slot it may be anything.

@@ -19,6 +19,8 @@ use super::sections::{begin_section, make_room, padded};
 pub(crate) const TEXT_BYTES_MIN: usize = 8 << 10;
 /// Bytes of texts that are encoded to learn how many bytes all take.
 const ESTIMATE_BYTES: usize = 32 << 10;
+/// Texts that are encoded at once.
+const TEXTS_AT_ONCE: usize = 2 << 10;
 /// Texts that symbols are looked for in: enough for a sample of 16 KB that is taken from everywhere.
 const TRAINED_TEXTS: usize = 4 << 10;
 /// Bytes that a thread keeps at most for the codes of the next texts, with their lengths.
@@ -124,18 +126,22 @@ impl Encoder {
         let step = text_bytes.div_ceil(ESTIMATE_BYTES).max(1);
         let some: Vec<&[u8]> = texts.iter().step_by(step).copied().collect();
         let some_bytes: usize = some.iter().map(|text| text.len()).sum();
-        let coded = self.encode(&some);
+        let coded = self.encode(&some, |_| ());
         let length_max = coded.lengths.iter().copied().max().unwrap_or(0);
         let share = coded.codes.len() as f64 / some_bytes.max(1) as f64;
         (share, self.bytes(texts.len(), length_max as usize, (text_bytes as f64 * share) as usize))
     }
 
-    /// The codes of `texts`.
-    pub fn encode(&self, texts: &[&[u8]]) -> Coded {
+    /// The codes of `texts`; `look` sees some of them after the other before they are encoded, while the caches have
+    /// them.
+    pub fn encode<'t>(&self, texts: &[&'t [u8]], mut look: impl FnMut(&[&'t [u8]])) -> Coded {
         let (mut codes, mut lengths) = KEPT.take();
         codes.clear();
         lengths.clear();
-        self.encoder.encode_all(texts, &mut codes, &mut lengths);
+        for some in texts.chunks(TEXTS_AT_ONCE) {
+            look(some);
+            self.encoder.encode_all(some, &mut codes, &mut lengths);
+        }
         Coded { codes, lengths }
     }
 

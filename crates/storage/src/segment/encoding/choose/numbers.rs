@@ -1,6 +1,6 @@
 //! The choice for numbers: constant, one frame of reference, frames by vector, scaled floats, plain, a dictionary.
 //!
-//! 1. One pass over the valid values finds least and greatest of each vector of rows, and the sum.
+//! 1. One pass over the valid values finds least and greatest of each vector of rows, and its sum.
 //! 2. The sizes of constant, frame of reference, frames by vector and plain follow from them, that of scaled floats
 //!    from encoding them.
 //! 3. Distinct values near each other are marked in a bitmap from the least to the greatest one. Others are collected
@@ -42,16 +42,18 @@ pub(super) fn encode<N: Native, S: Native + From<N>>(
         _ => Cow::Owned(normalised()),
     };
     let values = values.as_ref();
-    let bounds: Vec<Option<(N, N)>> = match nulls {
-        None => values.chunks(VECTOR_ROWS).map(N::extremes).collect(),
-        Some(_) => {
-            let vectors = values.chunks(VECTOR_ROWS).enumerate();
-            vectors.map(|(number, vector)| extremes(vector, |row| valid(number * VECTOR_ROWS + row))).collect()
-        }
-    };
+    let (mut bounds, mut sum) = (Vec::with_capacity(values.len().div_ceil(VECTOR_ROWS)), Some(0_i128));
+    for (number, vector) in values.chunks(VECTOR_ROWS).enumerate() {
+        bounds.push(match nulls {
+            None => N::extremes(vector),
+            Some(_) => extremes(vector, |row| valid(number * VECTOR_ROWS + row)),
+        });
+        // While it is in the first cache.
+        sum = sum.and_then(|sum| sum.checked_add(sum_of(data_type, vector)?));
+    }
     let Some((least, greatest)) = bounds.iter().flatten().copied().reduce(wider) else { return };
     encoded.bounds = (S::from(least).value(), S::from(greatest).value());
-    encoded.sum = sum_of(data_type, values);
+    encoded.sum = sum;
     let plan = Plan::of(&bounds, least, values.len());
     let is_forced =
         encodings != Encodings::Smallest && (plan.is_some() || matches!(data_type, DataType::Real | DataType::Double));
@@ -78,7 +80,7 @@ pub(super) fn encode<N: Native, S: Native + From<N>>(
     }
     encoded.distinct = None;
     encoded.sketch = Some(match marked {
-        Some(marked) => marked.sketch,
+        Some(marked) => marked.sketch(),
         None => DistinctSketch::of(present(values, nulls).flatten().map(N::hash)),
     });
     match (least.integer(), packed, by_vector, scaled) {

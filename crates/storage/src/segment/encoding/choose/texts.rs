@@ -10,6 +10,7 @@ use std::sync::Arc;
 use arrow_array::{Array, Int32Array, StringArray};
 use arrow_buffer::NullBuffer;
 use hashbrown::HashMap;
+use mainstem_kernels::extremes::longest_text;
 use mainstem_kernels::hash::hash_u64;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -32,10 +33,7 @@ const SAMPLE_ROWS: usize = 4096;
 /// [`encode`] would do; says whether it did.
 pub(super) fn encode_short(data_type: DataType, texts: &StringArray, encoded: &mut Encoded) -> Result<bool> {
     let offsets = texts.value_offsets();
-    let length_max = offsets.windows(2).fold(0, |most, ends| match ends {
-        [start, end] => most.max(end - start),
-        _ => most,
-    }) as usize;
+    let length_max = longest_text(offsets) as usize;
     let heap = match offsets {
         [first, .., last] if length_max <= short_texts::SHORT_BYTES => (last - first) as usize,
         _ => return Ok(false),
@@ -44,7 +42,7 @@ pub(super) fn encode_short(data_type: DataType, texts: &StringArray, encoded: &m
         let range = (*offsets.get(row)? as usize)..(*offsets.get(row + 1)? as usize);
         texts.value_data().get(range)
     };
-    if heap >= TEXT_BYTES_MIN && !repeat(texts.len(), text) {
+    if heap >= TEXT_BYTES_MIN && !repeat(texts.len(), None, text) {
         return Ok(false);
     }
     let budget = plain::text_bytes(texts.len(), length_max, heap);
@@ -131,14 +129,23 @@ pub(super) fn encode(
 ) -> Result<()> {
     let value = |text: &[u8]| value(data_type, text);
     let is_forced = encodings != Encodings::Smallest;
-    let heap: usize = texts.iter().map(|t| t.len()).sum();
-    let length_max = texts.iter().map(|t| t.len()).max().unwrap_or(0);
+    let (heap, length_max) = texts.iter().fold((0, 0), |(sum, most), t| (sum + t.len(), most.max(t.len())));
     let plain_bytes = plain::text_bytes(texts.len(), length_max, heap);
     let has_symbols_first = match encodings {
-        Encodings::Smallest => heap >= TEXT_BYTES_MIN && !repeat(texts.len(), |row| texts.get(row).copied()),
+        Encodings::Smallest => heap >= TEXT_BYTES_MIN && !repeat(texts.len(), last, |row| texts.get(row).copied()),
         Encodings::Decoded => true,
         Encodings::DecodedDictionaries => false,
     };
+    // What is asked of all texts is asked while they are encoded, if they are.
+    let are_looked_at = has_symbols_first && nulls.is_none();
+    if are_looked_at {
+        let mut seen = Seen::default();
+        if write_symbols(texts, heap, plain_bytes, is_forced, last, |some| seen.add(some), encoded)? {
+            encoded.bounds = (value(seen.least)?, value(seen.greatest)?);
+            (encoded.distinct, encoded.sketch) = (None, Some(seen.sketch));
+            return Ok(());
+        }
+    }
     let budget = if is_forced { usize::MAX } else { plain_bytes };
     let find_distinct = || dictionary::distinct_texts(present(texts, nulls), budget);
     let found = if has_symbols_first { None } else { find_distinct() };
@@ -156,7 +163,8 @@ pub(super) fn encode(
         return Ok(());
     }
     let sketch = || Some(DistinctSketch::of(all().map(xxh3_64)));
-    if has_symbols_first && write_symbols(texts, heap, plain_bytes, is_forced, last, encoded)? {
+    let is_tried = has_symbols_first && !are_looked_at;
+    if is_tried && write_symbols(texts, heap, plain_bytes, is_forced, last, |_| (), encoded)? {
         encoded.sketch = sketch();
         return Ok(());
     }
@@ -166,7 +174,10 @@ pub(super) fn encode(
         return write_dictionary(found, is_forced, encoded);
     }
     encoded.sketch = sketch();
-    if !has_symbols_first && heap >= TEXT_BYTES_MIN && write_symbols(texts, heap, plain_bytes, false, last, encoded)? {
+    if !has_symbols_first
+        && heap >= TEXT_BYTES_MIN
+        && write_symbols(texts, heap, plain_bytes, false, last, |_| (), encoded)?
+    {
         return Ok(());
     }
     check_heap(heap)?;
@@ -174,16 +185,38 @@ pub(super) fn encode(
     Ok(())
 }
 
+/// What is known of texts that were looked at, of which there are some.
+#[derive(Default)]
+struct Seen<'t> {
+    any: bool,
+    least: &'t [u8],
+    greatest: &'t [u8],
+    sketch: DistinctSketch,
+}
+
+impl<'t> Seen<'t> {
+    fn add(&mut self, texts: &[&'t [u8]]) {
+        if let (Some(least), Some(greatest)) = extremes(texts.iter().copied()) {
+            self.least = if self.any { self.least.min(least) } else { least };
+            self.greatest = self.greatest.max(greatest);
+            self.any = true;
+        }
+        texts.iter().for_each(|text| self.sketch.add(xxh3_64(text)));
+    }
+}
+
+/// The first eight bytes of `text`, or zeros behind it: in the order of texts, but for those that begin alike.
+fn beginning(text: &[u8]) -> u64 {
+    let mut first = [0; 8];
+    match text.first_chunk() {
+        Some(chunk) => first = *chunk,
+        None => first.iter_mut().zip(text).for_each(|(to, byte)| *to = *byte),
+    }
+    u64::from_be_bytes(first)
+}
+
 /// The least and the greatest of `texts`. Their first bytes tell nearly always.
 fn extremes<'a>(mut texts: impl Iterator<Item = &'a [u8]>) -> (Option<&'a [u8]>, Option<&'a [u8]>) {
-    fn beginning(text: &[u8]) -> u64 {
-        let mut first = [0; 8];
-        match text.first_chunk() {
-            Some(chunk) => first = *chunk,
-            None => first.iter_mut().zip(text).for_each(|(to, byte)| *to = *byte),
-        }
-        u64::from_be_bytes(first)
-    }
     let Some(first) = texts.next() else { return (None, None) };
     let (mut least, mut greatest) = ((beginning(first), first), (beginning(first), first));
     for text in texts {
@@ -200,13 +233,16 @@ fn extremes<'a>(mut texts: impl Iterator<Item = &'a [u8]>) -> (Option<&'a [u8]>,
 
 /// Whether a sample of the texts of `rows` rows says that there are at most half as many different ones as rows: of
 /// rows taken at random then so many pairs are equal on average.
-fn repeat<'a>(rows: usize, text: impl Fn(usize) -> Option<&'a [u8]>) -> bool {
+/// Fewer are looked at where `last` says that texts of such a column had symbols.
+fn repeat<'a>(rows: usize, last: Option<&LastSymbols>, text: impl Fn(usize) -> Option<&'a [u8]>) -> bool {
     if rows <= SAMPLE_ROWS {
         return true;
     }
-    let mut seen: HashMap<u64, usize> = HashMap::with_capacity(SAMPLE_ROWS);
-    let (mut repeated, wanted) = (0, SAMPLE_ROWS * SAMPLE_ROWS / 2 / rows);
-    for number in 0..SAMPLE_ROWS as u64 {
+    let had_symbols = last.is_some_and(|last| last.lock().is_some());
+    let sample = if had_symbols { SAMPLE_ROWS / 4 } else { SAMPLE_ROWS };
+    let mut seen: HashMap<u64, usize> = HashMap::with_capacity(sample);
+    let (mut repeated, wanted) = (0, (sample * sample / 2 / rows).max(1));
+    for number in 0..sample as u64 {
         let row = (hash_u64(number) % rows as u64) as usize;
         if let Some(text) = text(row) {
             // One row twice says nothing.
@@ -221,15 +257,16 @@ fn repeat<'a>(rows: usize, text: impl Fn(usize) -> Option<&'a [u8]>) -> bool {
 
 /// Encodes `texts`, of `heap` bytes, as codes of symbols if that is worth it beside `plain_bytes`, or `is_forced`; says
 /// whether it did.
-fn write_symbols(
-    texts: &[&[u8]],
+fn write_symbols<'t>(
+    texts: &[&'t [u8]],
     heap: usize,
     plain_bytes: usize,
     is_forced: bool,
     last: Option<&LastSymbols>,
+    look: impl FnMut(&[&'t [u8]]),
     encoded: &mut Encoded,
 ) -> Result<bool> {
-    let Some((encoder, coded)) = symbols_of(texts, heap, plain_bytes, is_forced, last) else { return Ok(false) };
+    let Some((encoder, coded)) = symbols_of(texts, heap, plain_bytes, is_forced, last, look) else { return Ok(false) };
     check_heap(heap)?;
     let (length_width, symbol_bytes) = encoder.write(&coded, &mut encoded.body);
     encoded.encoding = Encoding::Symbols { length_width, symbol_bytes };
@@ -237,19 +274,20 @@ fn write_symbols(
 }
 
 /// Symbols for `texts`, of `heap` bytes, and their codes, if they are worth it in place of `plain_bytes`, or
-/// `is_forced`; `last` has those of the last such texts.
-fn symbols_of(
-    texts: &[&[u8]],
+/// `is_forced`; `last` has those of the last such texts, and `look` sees all that are encoded.
+fn symbols_of<'t>(
+    texts: &[&'t [u8]],
     heap: usize,
     plain_bytes: usize,
     is_forced: bool,
     last: Option<&LastSymbols>,
+    look: impl FnMut(&[&'t [u8]]),
 ) -> Option<(Arc<Encoder>, Coded)> {
     let (encoder, estimate) = Encoder::of_next(texts, heap, last)?;
     if !is_forced && !is_worth(estimate, plain_bytes) {
         return None;
     }
-    let coded = encoder.encode(texts);
+    let coded = encoder.encode(texts, look);
     (is_forced || is_worth(encoder.coded_bytes(&coded), plain_bytes)).then_some((encoder, coded))
 }
 
@@ -261,7 +299,7 @@ fn write_dictionary(found: Distinct<&[u8]>, is_forced: bool, encoded: &mut Encod
     let plain_bytes = plain::text_bytes(distinct, length_max, heap);
     let width = dictionary::encode_codes(found.codes, distinct, plain_bytes, &mut encoded.body);
     let symbols = match is_forced || heap >= TEXT_BYTES_MIN {
-        true => symbols_of(&found.values, heap, plain_bytes, is_forced, None),
+        true => symbols_of(&found.values, heap, plain_bytes, is_forced, None, |_| ()),
         false => None,
     };
     let (length_width, symbol_bytes) = match symbols {
