@@ -261,10 +261,10 @@ fn places(width: usize, of_even: bool) -> ([u8; 64], u64) {
     let (mut places, mut valid) = ([0; 64], 0);
     for row in (0..PACKED_ROWS).filter(|row| row.is_multiple_of(2) == of_even) {
         let (first, last) = (row * width / 8, ((row + 1) * width - 1) / 8);
-        for byte in first..=last {
-            places[byte] = (8 * row + byte - first) as u8;
-            valid |= 1 << byte;
+        for (place, byte) in places[first..=last].iter_mut().zip(8 * row as u8..) {
+            *place = byte;
         }
+        valid |= mask((last - first) as u32 + 1) << first;
     }
     (places, valid)
 }

@@ -10,6 +10,7 @@
 //! of this counts, so that the rows are exact whatever was guessed. The chunk is then read as a whole, by `chunk`, and
 //! so is one that has anything which is not plain: malformed rows, or rows that are longer than some pieces.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::ArrayRef;
@@ -56,102 +57,158 @@ struct First {
     line_feeds: u64,
 }
 
-impl InPieces {
-    /// Chunk `number` of `rows`, by way of `buffer`; None where it is not plain.
-    pub(super) fn read(rows: &FileRows<'_>, number: usize, buffer: &mut Vec<u8>) -> Option<Self> {
+/// A chunk on its way.
+struct Reading<'a, 'b> {
+    rows: &'a FileRows<'a>,
+    number: usize,
+    is_last: bool,
+    /// Where the chunk begins in the file, where it ends as far as is known, and what was read up to.
+    start: u64,
+    end: u64,
+    at: u64,
+    buffer: &'b mut Vec<u8>,
+    /// Bytes of a row, at the beginning of the buffer, that do not end it, and what they have.
+    held: usize,
+    of_held: Summary,
+    form: RowForm,
+    separators: Vec<u32>,
+    columns: Columns<'a>,
+    summary: Summary,
+    is_line_end: bool,
+    first: Option<First>,
+}
+
+impl<'a, 'b> Reading<'a, 'b> {
+    fn begin(rows: &'a FileRows<'a>, number: usize, buffer: &'b mut Vec<u8>) -> Option<Self> {
         let is_last = number + 1 == rows.chunks();
         let start = number as u64 * rows.chunk_bytes;
-        let end = if is_last { rows.bytes } else { start + rows.chunk_bytes };
-        let (marks, columns) = (rows.marks(), rows.columns.len());
-        let held_max = HELD_PIECES * rows.piece_bytes;
-        let room = held_max + rows.piece_bytes.max(READ_ON_BYTES);
+        let room = HELD_PIECES * rows.piece_bytes + rows.piece_bytes.max(READ_ON_BYTES);
         if buffer.len() < room {
             buffer.resize(room, 0);
         }
-        let mut byte = [b'\n'];
-        if number > 0 && read_full(rows.file, &mut byte, start - 1).ok()? == 0 {
-            return None;
-        }
-        let is_behind_line_end = byte == *b"\n";
+        Some(Self {
+            rows,
+            number,
+            is_last,
+            start,
+            end: if is_last { rows.bytes } else { start + rows.chunk_bytes },
+            at: start,
+            buffer,
+            held: 0,
+            of_held: Summary::default(),
+            form: RowForm::behind(&[], rows.marks(), rows.columns.len())?,
+            separators: Vec::new(),
+            columns: Columns::new(rows, rows.chunk_bytes as usize),
+            summary: Summary::default(),
+            is_line_end: false,
+            first: None,
+        })
+    }
 
-        let mut form = RowForm::behind(&[], marks, columns)?;
-        let mut all = Columns::new(rows, rows.chunk_bytes as usize);
-        let mut separators = Vec::new();
-        let (mut summary, mut is_line_end, mut first) = (Summary::default(), false, None);
-        // Bytes of a row, at the beginning of the buffer, that do not end it.
-        let (mut held, mut of_held) = (0, Summary::default());
-        let mut at = start;
+    /// Reads the next piece and appends its rows. Says whether more pieces come.
+    fn next_piece(&mut self) -> Option<bool> {
         // The file may have grown: what is behind its end is of the last chunk.
-        while at < end || is_last {
-            let left = if is_last { u64::MAX } else { end - at };
-            let wanted = rows.piece_bytes.min(usize::try_from(left).unwrap_or(usize::MAX));
-            let read = read_full(rows.file, buffer.get_mut(held..held + wanted)?, at).ok()?;
-            if read < wanted && (!is_last || at + (read as u64) < end) || at > end + GROWN_BYTES_MAX {
-                return None;
-            }
-            let filled = held + read;
-            let piece = buffer.get(held..filled)?;
-            is_line_end = piece.last().map_or(is_line_end, |last| *last == b'\n');
-            let mut begin = 0;
-            let mut of_piece = None;
-            if first.is_none() {
-                let of_piece = *of_piece.insert(summarise(piece, marks.quote));
-                let in_quotes = number > 0 && of_piece.quotes > 0 && begins_in_quotes(piece, marks, columns)?;
-                if number == 0 && piece.starts_with(BYTE_ORDER_MARK) {
-                    begin = BYTE_ORDER_MARK.len();
-                }
-                if number == 0 && rows.options.header {
-                    begin = first_row(piece, marks, false)?;
-                    form = RowForm::behind(piece.get(..begin)?, marks, columns)?;
-                } else if in_quotes || !is_behind_line_end {
-                    begin = first_row(piece, marks, in_quotes)?;
-                }
-                let line_feeds = summarise(piece.get(..begin)?, marks.quote).line_feeds;
-                first = Some(First { in_quotes, from: start + begin as u64, line_feeds });
-            }
-            at += (filled - held) as u64;
-            let part = buffer.get(begin..filled)?;
-            if let Some(found) = form.rows_in(part, &mut separators)? {
-                // What was held was looked at once more.
-                let quotes = found.summary.quotes + of_held.quotes;
-                let line_feeds = found.summary.line_feeds - of_held.line_feeds;
-                of_piece = of_piece.or(Some(Summary { quotes, line_feeds }));
-                all.append(&found.block(part, &separators)?)?;
-                begin += found.bytes;
-            }
-            summary.add(of_piece.unwrap_or_else(|| summarise(piece, marks.quote)));
-            held = filled - begin;
-            if held > held_max {
-                return None;
-            }
-            of_held = summarise(buffer.get(begin..filled)?, marks.quote);
-            buffer.copy_within(begin..filled, 0);
-            if read < wanted {
-                break;
-            }
-        }
-        let mut to = at;
-        if held > 0 && is_last {
-            // The end of the file ends a row, too, but not behind a carriage return.
-            if buffer.get(held - 1) == Some(&b'\r') {
-                return None;
-            }
-            *buffer.get_mut(held)? = b'\n';
-            let part = buffer.get(..=held)?;
-            let found = form.rows_in(part, &mut separators)?.filter(|found| found.bytes == part.len())?;
-            all.append(&found.block(part, &separators)?)?;
-        } else if held > 0 {
-            let read = read_full(rows.file, buffer.get_mut(held..held + READ_ON_BYTES)?, end).ok()?;
-            let row = first_row(buffer.get(..held + read)?, marks, false)?;
-            let part = buffer.get(..row)?;
-            let found = form.rows_in(part, &mut separators)?.filter(|found| found.bytes == row)?;
-            all.append(&found.block(part, &separators)?)?;
-            to += (row - held) as u64;
-        }
-        if all.count() == 0 {
+        let left = if self.is_last { u64::MAX } else { self.end - self.at };
+        let wanted = self.rows.piece_bytes.min(usize::try_from(left).unwrap_or(usize::MAX));
+        let room = self.buffer.get_mut(self.held..self.held + wanted)?;
+        let read = read_full(self.rows.file, room, self.at).ok()?;
+        let is_short = read < wanted && (!self.is_last || self.at + (read as u64) < self.end);
+        if is_short || self.at > self.end + GROWN_BYTES_MAX {
             return None;
         }
-        let (columns, count) = all.finish()?;
+        let filled = self.held + read;
+        let piece = self.buffer.get(self.held..filled)?;
+        self.is_line_end = piece.last().map_or(self.is_line_end, |last| *last == b'\n');
+        let quote = self.rows.marks().quote;
+        let (mut begin, mut of_piece) = (0, None);
+        if self.first.is_none() {
+            of_piece = Some(summarise(piece, quote));
+            begin = self.find_first(filled, of_piece?)?;
+        }
+        self.at += read as u64;
+        let part = self.buffer.get(begin..filled)?;
+        if let Some(found) = self.form.rows_in(part, &mut self.separators)? {
+            // What was held was looked at once more.
+            let quotes = found.summary.quotes + self.of_held.quotes;
+            let line_feeds = found.summary.line_feeds - self.of_held.line_feeds;
+            of_piece = of_piece.or(Some(Summary { quotes, line_feeds }));
+            self.columns.append(&found.block(part, &self.separators)?)?;
+            begin += found.bytes;
+        }
+        let piece = self.buffer.get(self.held..filled)?;
+        self.summary.add(of_piece.unwrap_or_else(|| summarise(piece, quote)));
+        self.hold(begin..filled)?;
+        Some(read == wanted && (self.at < self.end || self.is_last))
+    }
+
+    /// Finds the first row, in the first piece, `filled` bytes of the buffer that have `of_piece`. Returns where it begins.
+    fn find_first(&mut self, filled: usize, of_piece: Summary) -> Option<usize> {
+        let (rows, marks) = (self.rows, self.rows.marks());
+        let piece = self.buffer.get(..filled)?;
+        let (mut begin, mut in_quotes) = (0, false);
+        if self.number == 0 && rows.options.header {
+            begin = first_row(piece, marks, false)?;
+            self.form = RowForm::behind(piece.get(..begin)?, marks, rows.columns.len())?;
+        } else if self.number == 0 {
+            begin = if piece.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
+        } else {
+            let mut before = [0];
+            if read_full(rows.file, &mut before, self.start - 1).ok()? == 0 {
+                return None;
+            }
+            in_quotes = of_piece.quotes > 0 && begins_in_quotes(piece, marks, rows.columns.len())?;
+            if in_quotes || before != *b"\n" {
+                begin = first_row(piece, marks, in_quotes)?;
+            }
+        }
+        let line_feeds = summarise(piece.get(..begin)?, marks.quote).line_feeds;
+        self.first = Some(First { in_quotes, from: self.start + begin as u64, line_feeds });
+        Some(begin)
+    }
+
+    /// Holds the bytes at `rest`, which are the beginning of a row.
+    fn hold(&mut self, rest: Range<usize>) -> Option<()> {
+        self.held = rest.len();
+        self.of_held = summarise(self.buffer.get(rest.clone())?, self.rows.marks().quote);
+        self.buffer.copy_within(rest, 0);
+        (self.held <= HELD_PIECES * self.rows.piece_bytes).then_some(())
+    }
+
+    /// Reads on to the end of the last row, if it is not read, and appends it. Returns where it ends in the file.
+    fn end_last_row(&mut self) -> Option<u64> {
+        if self.held == 0 {
+            return Some(self.at);
+        }
+        let row = if self.is_last {
+            // The end of the file ends a row, too, but not behind a carriage return.
+            if self.buffer.get(self.held - 1) == Some(&b'\r') {
+                return None;
+            }
+            *self.buffer.get_mut(self.held)? = b'\n';
+            self.held + 1
+        } else {
+            let room = self.buffer.get_mut(self.held..self.held + READ_ON_BYTES)?;
+            let read = read_full(self.rows.file, room, self.end).ok()?;
+            first_row(self.buffer.get(..self.held + read)?, self.rows.marks(), false)?
+        };
+        let part = self.buffer.get(..row)?;
+        let found = self.form.rows_in(part, &mut self.separators)?.filter(|found| found.bytes == row)?;
+        self.columns.append(&found.block(part, &self.separators)?)?;
+        Some(self.at + (row - self.held) as u64)
+    }
+}
+
+impl InPieces {
+    /// Chunk `number` of `rows`, by way of `buffer`; None where it is not plain.
+    pub(super) fn read(rows: &FileRows<'_>, number: usize, buffer: &mut Vec<u8>) -> Option<Self> {
+        let mut reading = Reading::begin(rows, number, buffer)?;
+        while reading.next_piece()? {}
+        let to = reading.end_last_row()?;
+        let Reading { columns, summary, is_line_end, first, .. } = reading;
+        if columns.count() == 0 {
+            return None;
+        }
+        let (columns, count) = columns.finish()?;
         Some(Self { columns, count, summary, is_line_end, first: first?, to })
     }
 

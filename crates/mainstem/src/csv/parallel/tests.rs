@@ -243,6 +243,47 @@ fn what_is_wrong_is_told_with_its_line() {
     }
 }
 
+/// Chunks are read in pieces where they are plain, the first and the last one, too, whether they begin in quotes or not;
+/// what others have to know of them is what all of their bytes say.
+#[test]
+fn plain_chunks_are_read_in_pieces() {
+    let of = |row: usize, quoted: bool| match quoted {
+        true => format!("{row},\"two\nlines {row}\"\n"),
+        false => format!("{row},text {row}\n"),
+    };
+    for (header, quoted) in [("", false), ("", true), ("some,\"na\nmes\"\n", true), ("\u{feff}a,b\n", false)] {
+        let mut text = header.to_owned() + &(0..400).map(|row| of(row, quoted)).collect::<String>();
+        text.pop();
+        let (file, options) = (text.into_bytes(), CsvOptions { header: !header.is_empty(), ..CsvOptions::default() });
+        let columns = columns(&[DataType::Integer, TEXT]);
+        let rows = FileRows::new(&file, file.len() as u64, &options, &columns).with_chunks(1_000);
+        let (mut before, mut buffer, mut count, mut in_quotes) = (Before::FILE, Vec::new(), 0, 0);
+        for number in 0..rows.chunks() {
+            let read = pieces::InPieces::read(&rows, number, &mut buffer).unwrap();
+            let chunk = chunk::Chunk::read(&rows, number, Vec::new()).unwrap();
+            let behind = before.behind(chunk.seen());
+            assert_eq!(before.behind(read.seen()), behind);
+            count += read.rows(&rows, before).unwrap().count;
+            in_quotes += usize::from(before.in_quotes);
+            before = behind;
+        }
+        assert_eq!(count, 400);
+        assert_eq!(in_quotes > 0, quoted);
+    }
+}
+
+/// Rows in quotes that look like rows: what a chunk seems to begin with is not what it does.
+#[test]
+fn chunks_that_seem_to_begin_otherwise_are_read_rightly() {
+    let columns = columns(&[DataType::Integer, TEXT]);
+    let alike: String = (0..400).map(|row| format!("{row},\"two\nlines {row}, or so\"\n")).collect();
+    let within = format!("1,\"{}\"\n2,b\n", "7,like a row\n".repeat(300));
+    let around = format!("1,a\n2,\"{}\"\n", "x\n".repeat(600)) + &"3,\"c\"\n".repeat(300);
+    for text in [alike, within, around] {
+        check(text.as_bytes(), &CsvOptions::default(), &columns, [100, 333, 1_000, 2_500]);
+    }
+}
+
 /// A quote that is never closed makes a row of all that follows.
 #[test]
 fn a_row_without_end_is_told_by_its_line() {

@@ -520,7 +520,7 @@ mod tests {
                 let found = marked.distinct_numbers(&values, Some(&nulls));
                 prop_assert_eq!(marked.distinct(), collected.values.len());
                 prop_assert_eq!((found.values, found.codes), (collected.values, collected.codes));
-                prop_assert_eq!(marked.sketch, DistinctSketch::of(present().flatten().map(Native::hash)));
+                prop_assert_eq!(marked.sketch(), DistinctSketch::of(present().flatten().map(Native::hash)));
             }
         }
     }

@@ -166,3 +166,32 @@ impl Encoder {
         (width, self.symbols.len() as u16)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Texts like those of the segment before have its symbols; others have their own, and those behind them, too.
+    #[test]
+    fn symbols_serve_the_next_texts_that_are_alike() {
+        let of = |words: [&str; 3], from: usize| -> Vec<String> {
+            let text = |at: usize| format!("{} {} {}", words[at % 3], words[at / 3 % 3], words[(at * 7 + 1) % 3]);
+            (from..from + 3_000).map(text).collect()
+        };
+        let last = LastSymbols::default();
+        let encoder_of = |words, from, last| {
+            let texts = of(words, from);
+            let texts: Vec<&[u8]> = texts.iter().map(String::as_bytes).collect();
+            let bytes = texts.iter().map(|text| text.len()).sum();
+            Encoder::of_next(&texts, bytes, last).unwrap()
+        };
+        let (some, others) = (["furiously", "regular", "deposits"], ["QXJZK-1", "94731", "##&&!!"]);
+        let (first, bytes) = encoder_of(some, 0, Some(&last));
+        let (second, bytes_again) = encoder_of(some, 500, Some(&last));
+        assert!(Arc::ptr_eq(&first, &second) && bytes.abs_diff(bytes_again) < bytes / 8, "{bytes} {bytes_again}");
+        let (third, _) = encoder_of(others, 0, Some(&last));
+        assert!(!Arc::ptr_eq(&first, &third) && first.symbols != third.symbols);
+        assert!(Arc::ptr_eq(&third, &encoder_of(others, 100, Some(&last)).0));
+        assert!(!Arc::ptr_eq(&third, &encoder_of(others, 100, None).0));
+    }
+}
