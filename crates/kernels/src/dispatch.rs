@@ -1,8 +1,8 @@
 //! Which instruction set this processor offers, asked once.
 //!
 //! Nearly all fast twins need the same set (AVX2, BMI1, BMI2, POPCNT: every x86-64 server since 2013), so there is one
-//! question and one answer; what moves bytes about asks for AVX-512 with VBMI and VBMI2 besides (servers since 2019), and for products without
-//! carries, which these have.
+//! question and one answer. What moves bytes about asks for AVX-512 with VBMI and VBMI2 besides (servers since 2019),
+//! and for products without carries, which these have.
 //! On other architectures the answer is a constant `false`, and the fast twins are not compiled.
 
 /// Whether the AVX2 twins may run. Costs one relaxed load after the first call.

@@ -30,7 +30,7 @@ macro_rules! extremes {
                 }
             )*
 
-            /// See the function of that name above.
+            /// See [`super::longest_text`].
             #[must_use]
             pub fn longest(ends: &[i32]) -> u32 {
                 super::longest(ends)

@@ -9,7 +9,7 @@
 //! 5. [`mod@filter`] and [`hash`] serve key probes: a blocked Bloom filter and the mixer that feeds it.
 //! 6. [`append_buffer`] holds recent rows: one writer, many readers, a published prefix.
 //! 7. [`cast`] reinterprets plain numbers as bytes and back.
-//! 8. [`sum`] adds integers, exactly; [`extremes`] finds the least and the greatest.
+//! 8. [`sum`] adds integers, exactly; [`extremes`] finds the least and the greatest, and the longest text.
 //! 9. [`sort`] orders rows by words, digit by digit.
 //! 10. [`fsst`] decodes texts that are codes of symbols; [`alp`] makes integers of decimal floats, and back.
 //! 11. [`csv`] finds fields in delimited text, and reads numbers and dates of them; [`to_text`] writes them.

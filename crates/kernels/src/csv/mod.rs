@@ -9,8 +9,8 @@
 //! 2. [`find_separators`] compares 64 bytes at a time; which of them are in quotes is the exclusive or of all quotes
 //!    before them (Langdale and Lemire, "Parsing gigabytes of JSON per second", VLDB Journal 2019). Muehlbauer et al.,
 //!    "Instant Loading for Main Memory Databases", VLDB 2013, section 3.4, compares 16 with SSE 4.2.
-//! 3. [`Fields`] are those of one column; [`integers`], [`decimals`], [`dates`] and [`timestamps`] read them, eight
-//!    digits at a time; [`texts`] copies them without their quotes.
+//! 3. [`Fields`] are those of one column; [`integers`], [`decimals`], [`dates`] and [`timestamps`] read them, up to
+//!    sixteen digits at a time; [`Texts`] copies them without their quotes.
 //!
 //! Invariants: a quote toggles, wherever it stands, so that two of them in quotes are one that is escaped. What values
 //! are read of is the plainest form of each type; whatever else may be one is left to the caller, column by column.

@@ -194,12 +194,12 @@ proptest! {
     /// Several fields at once are read as each of them alone, whichever of them are not plain.
     #[test]
     fn fields_are_read_alike_alone_and_with_others(
-        column in alike(), null in prop_oneof![Just(""), Just("7"), Just("NULL")], scale in 0u8..17, room in 0u8..22,
+        column in alike(), null in prop_oneof![Just(""), Just("7"), Just("NULL")], scale in 0u8..17, room in 0u8..22, at in 0usize..4, returns: bool,
     ) {
         macro_rules! compare {
             ($parse:expr) => {{
                 let expected = one_by_one(&column, null, $parse);
-                let (found, nulls) = read(&column, null, $parse);
+                let (found, nulls) = read_at(at, returns, &column, null, $parse);
                 prop_assert_eq!(found.map(|found| (found, nulls)), expected);
             }};
         }
@@ -214,18 +214,37 @@ proptest! {
     }
 }
 
-/// A file of two columns, `column` between others, and what `parse` reads of it: its values, unless there is one that
-/// it does not take, and the rows of NULLs.
+/// A file with `column` between others, and what `parse` reads of it: its values, unless there is one that it does not
+/// take, and the rows of NULLs.
 fn read<T>(
+    column: &[String],
+    null: &str,
+    parse: impl FnMut(Fields<'_>, Quoting<'_>, &mut Vec<T>, &mut Vec<u32>) -> bool,
+) -> (Option<Vec<T>>, Vec<u32>) {
+    read_at(1, true, column, null, parse)
+}
+
+/// As [`read`], with `column` at `at` of three, or alone for 3, and rows that end in a carriage return or not.
+fn read_at<T>(
+    at: usize,
+    returns: bool,
     column: &[String],
     null: &str,
     mut parse: impl FnMut(Fields<'_>, Quoting<'_>, &mut Vec<T>, &mut Vec<u32>) -> bool,
 ) -> (Option<Vec<T>>, Vec<u32>) {
-    let text: String = column.iter().map(|field| format!("left,{field},\"right\"\r\n")).collect();
+    let end = if returns { "\r\n" } else { "\n" };
+    let row = |field: &String| match at {
+        0 => format!("{field},left,\"right\"{end}"),
+        1 => format!("left,{field},\"right\"{end}"),
+        2 => format!("left,\"right\",{field}{end}"),
+        _ => format!("{field}{end}"),
+    };
+    let text: String = column.iter().map(row).collect();
+    let columns = if at < 3 { (3, at) } else { (1, 0) };
     let mut ends = Vec::new();
     find_separators(text.as_bytes(), MARKS, false, &mut ends);
     let (mut values, mut nulls) = (Vec::new(), Vec::new());
-    let fields = Fields::new(text.as_bytes(), &ends, 0, (3, 1), true);
+    let fields = Fields::new(text.as_bytes(), &ends, 0, columns, returns);
     assert_eq!(fields.len(), column.len());
     let done = parse(fields, Quoting { quote: b'"', null: null.as_bytes() }, &mut values, &mut nulls);
     (done.then_some(values), nulls)

@@ -12,8 +12,8 @@ pub(super) const HEAP_BYTES_MAX: usize = i32::MAX as usize;
 
 /// Texts that were read, one behind the other.
 ///
-/// Invariants: `ends` begins with 0 and never descends, and its last one is at most the length of `heap`, which 31 bits
-/// count. Where `is_ascii`, all bytes of `heap` are. So an array of them needs no second look at what was just written.
+/// Invariants: `ends` begins with 0 and never descends, and its last one is at most the length of `heap`. Where
+/// `is_ascii`, all bytes of `heap` are. So an array of them needs no second look at what was just written.
 #[derive(Debug)]
 pub struct Texts {
     pub(super) heap: Vec<u8>,
@@ -73,11 +73,11 @@ impl Texts {
         self.ends.reserve(self.ends.len() * times + self.ends.len() * times / 16);
     }
 
-    /// All as an array; None if they are no UTF-8, or `nulls` are not as many.
+    /// All as an array; None if they are no UTF-8, too long together, or `nulls` are not as many.
     #[must_use]
     pub fn finish(self, nulls: Option<NullBuffer>) -> Option<StringArray> {
         let Self { heap, ends, is_ascii } = self;
-        if nulls.as_ref().is_some_and(|nulls| nulls.len() + 1 != ends.len()) {
+        if heap.len() > HEAP_BYTES_MAX || nulls.as_ref().is_some_and(|nulls| nulls.len() + 1 != ends.len()) {
             return None;
         }
         let begins_character = |end: &i32| heap.get(*end as usize).is_none_or(|byte| byte.cast_signed() >= -0x40);

@@ -1,5 +1,5 @@
 //! The AVX-512 twins: one register is a block of 64 bytes, and places are taken from it by compression (VBMI2); or it
-//! has four fields whose values are read at once ([`values`]), or one text ([`text`]).
+//! has four of the eight fields whose values are read at once ([`values`]), or one text ([`text`]).
 
 pub(super) mod text;
 pub(super) mod values;

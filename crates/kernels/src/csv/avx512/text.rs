@@ -46,7 +46,7 @@ pub(in super::super) fn read(
         out.ends.reserve(rows - row);
         // One text of one byte tells that more will come.
         let (start, end) = fields.place(row);
-        // SAFETY: there is room for the ends of all rows, and the first one has an end before it.
+        // SAFETY: there is room for the ends of all rows and for a register, and the first row has an end before it.
         row += unsafe {
             match (has_quotes, end == start + 1) {
                 (true, true) => plain::<true, true>(out, &fields, row, &marks),
@@ -83,7 +83,8 @@ const SINGLES_COLUMNS_MAX: usize = 1 << 24;
 /// `place`, and others `columns` further.
 ///
 /// # Safety
-/// The ends of eight rows are there, and at `place` the one before the first.
+/// The ends of eight rows are there, and at `place` the one before the first; `columns` is less than
+/// [`SINGLES_COLUMNS_MAX`].
 #[inline(never)]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi2,bmi2")]
 unsafe fn singles(place: *const u32, columns: usize, bytes: &[u8]) -> Option<__m128i> {
@@ -115,7 +116,7 @@ struct Marks {
 /// long together; with `SINGLES` eight of one byte at once. Returns how many they are.
 ///
 /// # Safety
-/// An end stands before that of the field, and `out` has room for the ends of all rows.
+/// An end stands before that of the field; `out` has room for the ends of all rows, and for a register of bytes.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi2,bmi2")]
 unsafe fn plain<const HAS_QUOTES: bool, const SINGLES: bool>(
     out: &mut Texts,
@@ -139,9 +140,10 @@ unsafe fn plain<const HAS_QUOTES: bool, const SINGLES: bool>(
         let (start, end) = unsafe { (*place.sub(1) as usize + 1, (*place as usize).wrapping_sub(before_line_feed)) };
         let len = end.wrapping_sub(start);
         if SINGLES && len == 1 && has_singles && rows - count >= EIGHT {
-            // SAFETY: the ends of eight rows are there, and one before the first.
+            // SAFETY: the ends of eight rows are there, and one before the first; so few columns were asked for.
             let eight = unsafe { singles(place.sub(1), fields.columns, fields.bytes) };
             if let Some(eight) = eight
+                && written + EIGHT <= HEAP_BYTES_MAX
                 && (!HAS_QUOTES || _mm_cmpeq_epi8_mask(eight, _mm512_castsi512_si128(quote)) & ALL == 0)
             {
                 all = _mm512_or_si512(all, _mm512_zextsi128_si512(eight));

@@ -140,7 +140,8 @@ impl Lanes {
     /// too long or too short, or near the beginning of all bytes. Empty ones are taken if `takes_empty`.
     ///
     /// # Safety
-    /// The rows are there, and an end stands before that of the first field.
+    /// The rows are there, and an end stands before that of the first field; `places` has the first eight multiples of
+    /// the number of columns.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
     unsafe fn load(fields: &Fields<'_>, row: usize, places: __m256i, takes_empty: bool) -> Option<Self> {
@@ -164,15 +165,17 @@ impl Lanes {
             let base = fields.bytes.as_ptr().wrapping_sub(LANE + fields.before_line_feed);
             let ends = fields.ends.as_ptr().add(at + 1);
             let step = fields.columns;
-            let mut low = _mm512_castsi128_si512(_mm_loadu_si128(base.add(*ends as usize).cast()));
-            low = _mm512_inserti32x4::<1>(low, _mm_loadu_si128(base.add(*ends.add(step) as usize).cast()));
-            low = _mm512_inserti32x4::<2>(low, _mm_loadu_si128(base.add(*ends.add(2 * step) as usize).cast()));
-            low = _mm512_inserti32x4::<3>(low, _mm_loadu_si128(base.add(*ends.add(3 * step) as usize).cast()));
+            let mut low = _mm512_castsi128_si512(_mm_loadu_si128(base.wrapping_add(*ends as usize).cast()));
+            low = _mm512_inserti32x4::<1>(low, _mm_loadu_si128(base.wrapping_add(*ends.add(step) as usize).cast()));
+            low = _mm512_inserti32x4::<2>(low, _mm_loadu_si128(base.wrapping_add(*ends.add(2 * step) as usize).cast()));
+            low = _mm512_inserti32x4::<3>(low, _mm_loadu_si128(base.wrapping_add(*ends.add(3 * step) as usize).cast()));
             let ends = ends.add(4 * step);
-            let mut high = _mm512_castsi128_si512(_mm_loadu_si128(base.add(*ends as usize).cast()));
-            high = _mm512_inserti32x4::<1>(high, _mm_loadu_si128(base.add(*ends.add(step) as usize).cast()));
-            high = _mm512_inserti32x4::<2>(high, _mm_loadu_si128(base.add(*ends.add(2 * step) as usize).cast()));
-            high = _mm512_inserti32x4::<3>(high, _mm_loadu_si128(base.add(*ends.add(3 * step) as usize).cast()));
+            let mut high = _mm512_castsi128_si512(_mm_loadu_si128(base.wrapping_add(*ends as usize).cast()));
+            high = _mm512_inserti32x4::<1>(high, _mm_loadu_si128(base.wrapping_add(*ends.add(step) as usize).cast()));
+            high =
+                _mm512_inserti32x4::<2>(high, _mm_loadu_si128(base.wrapping_add(*ends.add(2 * step) as usize).cast()));
+            high =
+                _mm512_inserti32x4::<3>(high, _mm_loadu_si128(base.wrapping_add(*ends.add(3 * step) as usize).cast()));
             Some(Self { bytes: [low, high], lens, empty })
         }
     }

@@ -41,7 +41,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arrow::array::ArrayRef;
 use mainstem_kernels::csv::{Marks, Summary, find_separators};
@@ -70,6 +70,8 @@ pub(crate) const SAMPLE_BYTES: usize = 64 << 10;
 const AHEAD_BYTES: u64 = 8 << 20;
 /// What a chunk takes with its arrays, in its own bytes, about.
 const CHUNK_COPIES: u64 = 2;
+/// Chunks that are not plain behind which none is read in pieces any more.
+const IRREGULAR_CHUNKS_MAX: usize = 4;
 /// Chunks that a buffer may have room for when it is used again.
 const BUFFER_CHUNKS_MAX: u64 = 4;
 /// Threads beyond which one that takes the rows has enough to do, and memory better uses.
@@ -406,8 +408,8 @@ pub(super) struct Queue {
     chunks: usize,
     /// Chunks that may be claimed beyond those taken.
     ahead: usize,
-    /// Whether chunks are not all plain, so that to read them in pieces is to read them twice.
-    irregular: AtomicBool,
+    /// Chunks that were not plain: to read such in pieces is to read them twice.
+    irregular: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -425,16 +427,16 @@ struct State {
 impl Queue {
     /// That of a file of `chunks` chunks, of which `ahead` may be claimed beyond those taken.
     pub(super) fn new(chunks: usize, ahead: usize) -> Self {
-        let irregular = AtomicBool::new(false);
+        let irregular = AtomicUsize::new(0);
         Self { state: Mutex::default(), changed: Condvar::new(), chunks, ahead, irregular }
     }
 
     fn is_irregular(&self) -> bool {
-        self.irregular.load(Ordering::Relaxed)
+        self.irregular.load(Ordering::Relaxed) >= IRREGULAR_CHUNKS_MAX
     }
 
     fn note_irregular(&self) {
-        self.irregular.store(true, Ordering::Relaxed);
+        self.irregular.fetch_add(1, Ordering::Relaxed);
     }
 
     /// The next chunk to read, when there is room for it; none when there are no more.

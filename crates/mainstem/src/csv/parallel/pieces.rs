@@ -8,7 +8,8 @@
 //!
 //! Then the chunks before it tell whether it did begin in quotes ([`InPieces::rows`]): if not as was guessed, nothing
 //! of this counts, so that the rows are exact whatever was guessed. The chunk is then read as a whole, by `chunk`, and
-//! so is one that has anything which is not plain: malformed rows, or rows that are longer than some pieces.
+//! so is one that has anything which is not plain: malformed rows, or rows that are longer than some pieces. Behind a
+//! few of these all are read as a whole, for that takes one reading in place of two.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -82,6 +83,7 @@ impl<'a, 'b> Reading<'a, 'b> {
     fn begin(rows: &'a FileRows<'a>, number: usize, buffer: &'b mut Vec<u8>) -> Option<Self> {
         let is_last = number + 1 == rows.chunks();
         let start = number as u64 * rows.chunk_bytes;
+        let end = if is_last { rows.bytes } else { start + rows.chunk_bytes };
         let room = HELD_PIECES * rows.piece_bytes + rows.piece_bytes.max(READ_ON_BYTES);
         if buffer.len() < room {
             buffer.resize(room, 0);
@@ -91,14 +93,14 @@ impl<'a, 'b> Reading<'a, 'b> {
             number,
             is_last,
             start,
-            end: if is_last { rows.bytes } else { start + rows.chunk_bytes },
+            end,
             at: start,
             buffer,
             held: 0,
             of_held: Summary::default(),
             form: RowForm::behind(&[], rows.marks(), rows.columns.len())?,
             separators: Vec::new(),
-            columns: Columns::new(rows, rows.chunk_bytes as usize),
+            columns: Columns::new(rows, (end - start) as usize),
             summary: Summary::default(),
             is_line_end: false,
             first: None,

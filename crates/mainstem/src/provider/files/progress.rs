@@ -36,7 +36,9 @@ impl Progress {
     /// Bytes that were read of its files.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.0.bytes.load(Ordering::Relaxed)
+        let (bytes, total) = (self.0.bytes.load(Ordering::Relaxed), self.bytes_total());
+        // What is not plain is read twice. Of streams no total is known.
+        if total > 0 { bytes.min(total) } else { bytes }
     }
 
     /// Bytes that they have, as far as they were opened; 0 if that is not known.

@@ -23,7 +23,6 @@ use super::native::Native;
 use super::plain::{self, Plain, TextForm, partition};
 use super::sections::{Damage, Sections, begin_section, make_room, padded};
 use crate::error::Result;
-use crate::limits;
 use crate::predicate::Predicate;
 use crate::row::Value;
 use crate::schema::DataType;
@@ -69,8 +68,8 @@ pub(crate) struct Distinct<T> {
     pub codes: Vec<u32>,
 }
 
-/// Codes that a thread keeps room for at most: those of a segment.
-const CODES_KEPT_MAX: usize = limits::SEGMENT_ROWS_MAX as usize;
+/// Codes that a thread keeps room for at most: those of a common segment, twice.
+const CODES_KEPT_MAX: usize = 256 << 10;
 
 thread_local! {
     /// Memory of codes that were encoded: fresh memory has to be cleared by the system.
@@ -83,6 +82,13 @@ pub(super) fn codes_of_rows(rows: usize) -> Vec<u32> {
     codes.clear();
     codes.reserve(rows);
     codes
+}
+
+/// Keeps the memory of `codes` for those of other columns.
+pub(super) fn keep_codes(codes: Vec<u32>) {
+    if codes.capacity() <= CODES_KEPT_MAX {
+        KEPT_CODES.set(codes);
+    }
 }
 
 /// The number of no value.
@@ -120,6 +126,7 @@ impl<T: Copy> Distinct<T> {
             if number as usize == next {
                 found.push(value);
                 if !fits(found.len(), value) {
+                    keep_codes(codes);
                     return None;
                 }
             }
@@ -143,8 +150,8 @@ impl<T: Copy> Distinct<T> {
 /// Bits of the bitmap of [`Marked`] for each row: beyond that it takes more memory than the values.
 const MARKED_BITS_PER_ROW: usize = 8;
 
-/// Bytes that a thread keeps at most for marks: those of a segment.
-const MARKS_KEPT_MAX: usize = MARKED_BITS_PER_ROW * limits::SEGMENT_ROWS_MAX as usize;
+/// Bytes that a thread keeps at most for marks: those of a common segment.
+const MARKS_KEPT_MAX: usize = 1 << 20;
 
 thread_local! {
     /// Memory of marks that were counted: fresh memory has to be cleared by the system.
@@ -333,9 +340,7 @@ pub(crate) fn encode_codes(codes: Vec<u32>, distinct: usize, value_bytes: usize,
         wide.iter_mut().zip(codes).for_each(|(to, code)| *to = u64::from(*code));
         bitpack::pack(wide.get(..codes.len()).unwrap_or_default(), width, body);
     }
-    if codes.capacity() <= CODES_KEPT_MAX {
-        KEPT_CODES.set(codes);
-    }
+    keep_codes(codes);
     width as u8
 }
 

@@ -36,7 +36,7 @@ const TABLES_MAX: usize = 16;
 /// By how much more of their bytes texts may take with a table of others: a sixteenth of what it left of those.
 const SHARE_GROWTH: f64 = 17.0 / 16.0;
 
-/// The symbols that columns of a table had in the last segment that was written: texts of the next one mostly have the
+/// The symbols that columns of a table had in the last segment that was written. Texts of the next one mostly have the
 /// same, and to look for symbols takes a fifth as long as to encode the texts of a segment.
 #[derive(Debug)]
 pub struct SymbolTables(Box<[LastSymbols]>);
@@ -101,12 +101,17 @@ impl Encoder {
     }
 
     /// Symbols for `texts`, of `text_bytes` bytes, and about how many bytes these take with their table: the symbols that
-    /// `last` had, if they do for these, too. It has those that come out.
-    pub fn of_next(texts: &[&[u8]], text_bytes: usize, last: Option<&LastSymbols>) -> Option<(Arc<Self>, usize)> {
+    /// `last` had, if they do for these, too. It has those that come out, if what they leave `is_enough`.
+    pub fn of_next(
+        texts: &[&[u8]],
+        text_bytes: usize,
+        last: Option<&LastSymbols>,
+        is_enough: impl Fn(usize) -> bool,
+    ) -> Option<(Arc<Self>, usize)> {
         let known = last.and_then(|last| last.lock().clone());
         if let Some(known) = known {
             let (share, bytes) = known.estimate(texts, text_bytes);
-            if share <= known.share * SHARE_GROWTH {
+            if share <= known.share * SHARE_GROWTH && is_enough(bytes) {
                 return Some((known, bytes));
             }
         }
@@ -114,7 +119,7 @@ impl Encoder {
         let (share, bytes) = found.estimate(texts, text_bytes);
         found.share = share;
         let found = Arc::new(found);
-        if let Some(last) = last {
+        if let Some(last) = last.filter(|_| is_enough(bytes)) {
             *last.lock() = Some(found.clone());
         }
         Some((found, bytes))
@@ -183,7 +188,7 @@ mod tests {
             let texts = of(words, from);
             let texts: Vec<&[u8]> = texts.iter().map(String::as_bytes).collect();
             let bytes = texts.iter().map(|text| text.len()).sum();
-            Encoder::of_next(&texts, bytes, last).unwrap()
+            Encoder::of_next(&texts, bytes, last, |found| found < bytes).unwrap()
         };
         let (some, others) = (["furiously", "regular", "deposits"], ["QXJZK-1", "94731", "##&&!!"]);
         let (first, bytes) = encoder_of(some, 0, Some(&last));
@@ -193,5 +198,10 @@ mod tests {
         assert!(!Arc::ptr_eq(&first, &third) && first.symbols != third.symbols);
         assert!(Arc::ptr_eq(&third, &encoder_of(others, 100, Some(&last)).0));
         assert!(!Arc::ptr_eq(&third, &encoder_of(others, 100, None).0));
+        // What is not worth it is not kept.
+        let (texts, last) = (of(some, 0), LastSymbols::default());
+        let texts: Vec<&[u8]> = texts.iter().map(String::as_bytes).collect();
+        Encoder::of_next(&texts, 1 << 16, Some(&last), |_| false).unwrap();
+        assert!(last.lock().is_none());
     }
 }

@@ -7,7 +7,7 @@
 use hashbrown::HashMap;
 use mainstem_kernels::recent_texts::{LEN_MAX, RecentTexts};
 
-use super::dictionary::{Distinct, code_bytes, codes_of_rows};
+use super::dictionary::{Distinct, code_bytes, codes_of_rows, keep_codes};
 
 /// Bytes of the longest text that is short.
 pub(super) const SHORT_BYTES: usize = LEN_MAX;
@@ -78,6 +78,7 @@ fn distinct_texts<'a>(heap: &'a [u8], offsets: &[i32], budget: usize) -> Option<
             values.push(text);
             bytes += text.len();
             if bytes + code_bytes(rows, values.len()) >= budget {
+                keep_codes(codes);
                 return None;
             }
         }

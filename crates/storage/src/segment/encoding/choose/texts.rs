@@ -29,8 +29,7 @@ const HEAP_BYTES_MAX: usize = i32::MAX as usize;
 /// Rows that [`repeat`] looks at; with fewer there is nothing to be saved by looking at some.
 const SAMPLE_ROWS: usize = 4096;
 
-/// Encodes `texts`, none of them NULL, as one value or a dictionary, if all are short and that is what
-/// [`encode`] would do; says whether it did.
+/// Encodes `texts`, none of them NULL, as one value or a dictionary, if all are short and repeat; says whether it did.
 pub(super) fn encode_short(data_type: DataType, texts: &StringArray, encoded: &mut Encoded) -> Result<bool> {
     let offsets = texts.value_offsets();
     let length_max = longest_text(offsets) as usize;
@@ -232,8 +231,8 @@ fn extremes<'a>(mut texts: impl Iterator<Item = &'a [u8]>) -> (Option<&'a [u8]>,
 }
 
 /// Whether a sample of the texts of `rows` rows says that there are at most half as many different ones as rows: of
-/// rows taken at random then so many pairs are equal on average.
-/// Fewer are looked at where `last` says that texts of such a column had symbols.
+/// rows taken at random then so many pairs are equal on average. Fewer are looked at where `last` says that texts of
+/// such a column had symbols.
 fn repeat<'a>(rows: usize, last: Option<&LastSymbols>, text: impl Fn(usize) -> Option<&'a [u8]>) -> bool {
     if rows <= SAMPLE_ROWS {
         return true;
@@ -283,12 +282,13 @@ fn symbols_of<'t>(
     last: Option<&LastSymbols>,
     look: impl FnMut(&[&'t [u8]]),
 ) -> Option<(Arc<Encoder>, Coded)> {
-    let (encoder, estimate) = Encoder::of_next(texts, heap, last)?;
-    if !is_forced && !is_worth(estimate, plain_bytes) {
+    let is_enough = |bytes: usize| is_forced || is_worth(bytes, plain_bytes);
+    let (encoder, estimate) = Encoder::of_next(texts, heap, last, is_enough)?;
+    if !is_enough(estimate) {
         return None;
     }
     let coded = encoder.encode(texts, look);
-    (is_forced || is_worth(encoder.coded_bytes(&coded), plain_bytes)).then_some((encoder, coded))
+    is_enough(encoder.coded_bytes(&coded)).then_some((encoder, coded))
 }
 
 fn write_dictionary(found: Distinct<&[u8]>, is_forced: bool, encoded: &mut Encoded) -> Result<()> {
