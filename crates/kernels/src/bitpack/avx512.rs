@@ -269,9 +269,9 @@ fn places(width: usize, of_even: bool) -> ([u8; 64], u64) {
     (places, valid)
 }
 
-/// See [`super::pack`]. Eight values fill `width` bytes. Narrow ones are bytes, of which one instruction takes the bits.
-/// Others are shifted to where they begin in their first byte; one permutation brings those of even rows into place,
-/// another one the rest.
+/// See [`super::pack`]. Eight values fill `width` bytes. Narrow ones are bytes, of which one instruction takes the
+/// bits. Others are shifted to where they begin in their first byte; one permutation brings those of even rows into
+/// place, another one the rest.
 ///
 /// # Safety
 /// `width` is 1 to [`PACKED_WIDTH_MAX`].
@@ -287,7 +287,8 @@ pub(super) unsafe fn pack(values: &[u64], width: u32, out: &mut Vec<u8>) {
     if width <= 8 {
         let (bits, written) = (mask(width) * 0x0101_0101_0101_0101, mask(width) as u16);
         for group in groups {
-            // SAFETY: eight values are readable; of the word the bytes that they fill are written, for which there is room.
+            // SAFETY: eight values are readable; of the word the bytes that they fill are written, for which there is
+            // room.
             unsafe {
                 let wide = _mm512_loadu_si512(group.as_ptr().cast());
                 let word = _mm_cvtsi128_si64(_mm512_cvtepi64_epi8(wide)).cast_unsigned();
@@ -304,8 +305,8 @@ pub(super) unsafe fn pack(values: &[u64], width: u32, out: &mut Vec<u8>) {
         // SAFETY: eight words are readable.
         let shifts = unsafe { _mm512_loadu_si512(shifts.as_ptr().cast()) };
         for group in groups {
-            // SAFETY: eight values are readable; of the register the bytes that they fill are written, for which there is
-            // room.
+            // SAFETY: eight values are readable; of the register the bytes that they fill are written, for which there
+            // is room.
             unsafe {
                 let wide = _mm512_and_si512(_mm512_loadu_si512(group.as_ptr().cast()), cut);
                 let shifted = _mm512_sllv_epi64(wide, shifts);

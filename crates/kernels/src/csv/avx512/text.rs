@@ -112,8 +112,8 @@ struct Marks {
     null_len: usize,
 }
 
-/// Appends the texts of `fields` from `row` on up to one that is not plain, as long as there is room and they are not too
-/// long together; with `SINGLES` eight of one byte at once. Returns how many they are.
+/// Appends the texts of `fields` from `row` on up to one that is not plain, as long as there is room and they are not
+/// too long together; with `SINGLES` eight of one byte at once. Returns how many they are.
 ///
 /// # Safety
 /// An end stands before that of the field; `out` has room for the ends of all rows, and for a register of bytes.

@@ -159,8 +159,8 @@ impl Lanes {
         if are_short & are_within != ALL {
             return None;
         }
-        // SAFETY: the ends are there, as the caller says; 16 bytes before each are within the bytes, as was just asked. Loads
-        // need no alignment.
+        // SAFETY: the ends are there, as the caller says; 16 bytes before each are within the bytes, as was just asked.
+        // Loads need no alignment.
         unsafe {
             let base = fields.bytes.as_ptr().wrapping_sub(LANE + fields.before_line_feed);
             let ends = fields.ends.as_ptr().add(at + 1);
@@ -222,7 +222,8 @@ impl Lanes {
         lanes
     }
 
-    /// Whether all that are not empty, of which those of `negative` have a minus, have 1 to `most` bytes beside `others`.
+    /// Whether all that are not empty, of which those of `negative` have a minus, have 1 to `most` bytes beside
+    /// `others`.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
     pub(in super::super) fn have_upto(&self, most: usize, others: usize, negative: u8) -> bool {
@@ -230,8 +231,8 @@ impl Lanes {
         _mm512_cmplt_epu64_mask(counts, _mm512_set1_epi64(most as i64)) | self.empty == ALL
     }
 
-    /// Of the lanes of half `half` as `form` orders them, the digits of which those of `digits` are valid, as numbers of
-    /// two each; none if something else is among them, or marks are not where they have to be.
+    /// Of the lanes of half `half` as `form` orders them, the digits of which those of `digits` are valid, as numbers
+    /// of two each; none if something else is among them, or marks are not where they have to be.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
     fn pairs(&self, half: usize, form: Form, digits: u64, marks: u64) -> Option<__m512i> {
@@ -258,8 +259,8 @@ impl Lanes {
         bits
     }
 
-    /// The numbers of the digits of the lanes as `form` orders them, 0 for empty ones, less than 0 for those of `negative`,
-    /// which have a minus; none if one is beyond `greatest`. All have 1 to 16 digits.
+    /// The numbers of the digits of the lanes as `form` orders them, 0 for empty ones, less than 0 for those of
+    /// `negative`, which have a minus; none if one is beyond `greatest`. All have 1 to 16 digits.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
     pub(in super::super) fn numbers(&self, form: Form, negative: u8, greatest: u64) -> Option<[i64; EIGHT]> {

@@ -143,7 +143,8 @@ impl<'a, 'b> Reading<'a, 'b> {
         Some(read == wanted && (self.at < self.end || self.is_last))
     }
 
-    /// Finds the first row, in the first piece, `filled` bytes of the buffer that have `of_piece`. Returns where it begins.
+    /// Finds the first row, in the first piece, `filled` bytes of the buffer that have `of_piece`. Returns where it
+    /// begins.
     fn find_first(&mut self, filled: usize, of_piece: Summary) -> Option<usize> {
         let (rows, marks) = (self.rows, self.rows.marks());
         let piece = self.buffer.get(..filled)?;

@@ -243,8 +243,8 @@ fn what_is_wrong_is_told_with_its_line() {
     }
 }
 
-/// Chunks are read in pieces where they are plain, the first and the last one, too, whether they begin in quotes or not;
-/// what others have to know of them is what all of their bytes say.
+/// Chunks are read in pieces where they are plain, the first and the last one, too, whether they begin in quotes or
+/// not; what others have to know of them is what all of their bytes say.
 #[test]
 fn plain_chunks_are_read_in_pieces() {
     let of = |row: usize, quoted: bool| match quoted {

@@ -100,8 +100,8 @@ impl Encoder {
         Some(Self { encoder: SymbolEncoder::new(&symbols), symbols: bytes, share: 1.0 })
     }
 
-    /// Symbols for `texts`, of `text_bytes` bytes, and about how many bytes these take with their table: the symbols that
-    /// `last` had, if they do for these, too. It has those that come out, if what they leave `is_enough`.
+    /// Symbols for `texts`, of `text_bytes` bytes, and about how many bytes these take with their table: the symbols
+    /// that `last` had, if they do for these, too. It has those that come out, if what they leave `is_enough`.
     pub fn of_next(
         texts: &[&[u8]],
         text_bytes: usize,

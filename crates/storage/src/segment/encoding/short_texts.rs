@@ -1,5 +1,5 @@
-//! A dictionary of texts of at most [`SHORT_BYTES`] bytes: nearly all rows of most such columns have a text that was met
-//! lately, and are found by a kernel (`recent_texts`).
+//! A dictionary of texts of at most [`SHORT_BYTES`] bytes: nearly all rows of most such columns have a text that was
+//! met lately, and are found by a kernel (`recent_texts`).
 //!
 //! Comes in: the texts of a column, one behind the other, none NULL. Goes out: the distinct ones, ascending, and the
 //! position of each row's.
