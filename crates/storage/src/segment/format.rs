@@ -35,7 +35,7 @@ pub(crate) const CHECKSUM_BYTES: u64 = 4;
 pub(crate) const PAGE_BYTES: usize = 4096;
 
 /// Bytes of a page's checksum.
-pub(crate) const SUM_BYTES: usize = CHECKSUM_BYTES as usize;
+pub(super) const SUM_BYTES: usize = CHECKSUM_BYTES as usize;
 
 /// A block: where it is and what its checksum is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,8 +5,6 @@ use std::borrow::Cow;
 
 use arrow_buffer::Buffer;
 
-use super::super::format::{PAGE_BYTES, SUM_BYTES};
-
 /// Alignment of a section: that of the widest number, `i128`.
 pub(crate) const ALIGN: usize = 16;
 
@@ -29,16 +27,18 @@ impl Damage {
     }
 }
 
-/// Makes room for `bytes` more in `body`, and for the checksums behind them: what has to grow once more is copied.
-pub(crate) fn make_room(body: &mut Vec<u8>, bytes: usize) {
-    let sums = ((body.len() + bytes) / PAGE_BYTES + 2) * SUM_BYTES;
-    if body.capacity() - body.len() < bytes + sums + 2 * ALIGN {
-        body.reserve_exact(bytes + sums + SECTIONS * ALIGN);
-    }
-}
-
+/// One of so many bytes is room for what will stand behind a body, its checksums.
+const BEHIND_SHARE: usize = 512;
 /// Sections of a body, at most.
 const SECTIONS: usize = 8;
+
+/// Makes room for `bytes` more in `body`, and for the checksums behind them: what has to grow once more is copied.
+pub(crate) fn make_room(body: &mut Vec<u8>, bytes: usize) {
+    let behind = (body.len() + bytes) / BEHIND_SHARE + 2 * ALIGN;
+    if body.capacity() - body.len() < bytes + behind {
+        body.reserve_exact(bytes + behind + SECTIONS * ALIGN);
+    }
+}
 
 /// Pads `body` to the start of its next section.
 pub(crate) fn begin_section(body: &mut Vec<u8>) {

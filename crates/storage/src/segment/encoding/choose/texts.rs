@@ -135,11 +135,12 @@ pub(super) fn encode(
         Encodings::Decoded => true,
         Encodings::DecodedDictionaries => false,
     };
+    let choice = SymbolChoice { heap, plain_bytes, is_forced, last };
     // What is asked of all texts is asked while they are encoded, if they are.
     let are_looked_at = has_symbols_first && nulls.is_none();
     if are_looked_at {
         let mut seen = Seen::default();
-        if write_symbols(texts, heap, plain_bytes, is_forced, last, |some| seen.add(some), encoded)? {
+        if write_symbols(texts, choice, |some| seen.add(some), encoded)? {
             encoded.bounds = (value(seen.least)?, value(seen.greatest)?);
             (encoded.distinct, encoded.sketch) = (None, Some(seen.sketch));
             return Ok(());
@@ -163,7 +164,7 @@ pub(super) fn encode(
     }
     let sketch = || Some(DistinctSketch::of(all().map(xxh3_64)));
     let is_tried = has_symbols_first && !are_looked_at;
-    if is_tried && write_symbols(texts, heap, plain_bytes, is_forced, last, |_| (), encoded)? {
+    if is_tried && write_symbols(texts, choice, |_| (), encoded)? {
         encoded.sketch = sketch();
         return Ok(());
     }
@@ -175,7 +176,7 @@ pub(super) fn encode(
     encoded.sketch = sketch();
     if !has_symbols_first
         && heap >= TEXT_BYTES_MIN
-        && write_symbols(texts, heap, plain_bytes, false, last, |_| (), encoded)?
+        && write_symbols(texts, SymbolChoice { is_forced: false, ..choice }, |_| (), encoded)?
     {
         return Ok(());
     }
@@ -254,32 +255,35 @@ fn repeat<'a>(rows: usize, last: Option<&LastSymbols>, text: impl Fn(usize) -> O
     false
 }
 
-/// Encodes `texts`, of `heap` bytes, as codes of symbols if that is worth it beside `plain_bytes`, or `is_forced`; says
-/// whether it did.
-fn write_symbols<'t>(
-    texts: &[&'t [u8]],
+/// What decides whether texts are worth symbols.
+#[derive(Clone, Copy)]
+struct SymbolChoice<'l> {
+    /// Bytes of the texts, and those that they take without symbols.
     heap: usize,
     plain_bytes: usize,
     is_forced: bool,
-    last: Option<&LastSymbols>,
+    /// The symbols of the last such texts.
+    last: Option<&'l LastSymbols>,
+}
+
+/// Encodes `texts` as codes of symbols if `choice` says so; says whether it did.
+fn write_symbols<'t>(
+    texts: &[&'t [u8]],
+    choice: SymbolChoice<'_>,
     look: impl FnMut(&[&'t [u8]]),
     encoded: &mut Encoded,
 ) -> Result<bool> {
-    let Some((encoder, coded)) = symbols_of(texts, heap, plain_bytes, is_forced, last, look) else { return Ok(false) };
-    check_heap(heap)?;
+    let Some((encoder, coded)) = symbols_of(texts, choice, look) else { return Ok(false) };
+    check_heap(choice.heap)?;
     let (length_width, symbol_bytes) = encoder.write(&coded, &mut encoded.body);
     encoded.encoding = Encoding::Symbols { length_width, symbol_bytes };
     Ok(true)
 }
 
-/// Symbols for `texts`, of `heap` bytes, and their codes, if they are worth it in place of `plain_bytes`, or
-/// `is_forced`; `last` has those of the last such texts, and `look` sees all that are encoded.
+/// Symbols for `texts` and their codes, if they are worth it or forced; `look` sees all that are encoded.
 fn symbols_of<'t>(
     texts: &[&'t [u8]],
-    heap: usize,
-    plain_bytes: usize,
-    is_forced: bool,
-    last: Option<&LastSymbols>,
+    SymbolChoice { heap, plain_bytes, is_forced, last }: SymbolChoice<'_>,
     look: impl FnMut(&[&'t [u8]]),
 ) -> Option<(Arc<Encoder>, Coded)> {
     let is_enough = |bytes: usize| is_forced || is_worth(bytes, plain_bytes);
@@ -299,7 +303,7 @@ fn write_dictionary(found: Distinct<&[u8]>, is_forced: bool, encoded: &mut Encod
     let plain_bytes = plain::text_bytes(distinct, length_max, heap);
     let width = dictionary::encode_codes(found.codes, distinct, plain_bytes, &mut encoded.body);
     let symbols = match is_forced || heap >= TEXT_BYTES_MIN {
-        true => symbols_of(&found.values, heap, plain_bytes, is_forced, None, |_| ()),
+        true => symbols_of(&found.values, SymbolChoice { heap, plain_bytes, is_forced, last: None }, |_| ()),
         false => None,
     };
     let (length_width, symbol_bytes) = match symbols {
