@@ -1,4 +1,5 @@
-//! Both indexes over the same keys, in turn: key by key, a chunk at once, and as a union.
+//! Both indexes over the same keys, in turn: key by key, a chunk at once, in parts that nothing has to merge, and as a
+//! union.
 
 use std::time::Instant;
 
@@ -27,6 +28,8 @@ type Table = ChainedHash<U32Keys, u32>;
 enum Fill {
     KeyByKey,
     AtOnce,
+    /// All chunks by all threads, each of which builds parts of the index.
+    InParts,
 }
 
 impl Fill {
@@ -34,6 +37,7 @@ impl Fill {
         match self {
             Self::KeyByKey => "key by key",
             Self::AtOnce => "a chunk at once",
+            Self::InParts => "in parts",
         }
     }
 }
@@ -44,6 +48,9 @@ trait Index: Sized + Send {
 
     /// An index over `keys`, the first one in row `first`, of `total` keys in all.
     fn of(space: &IndexSpace, keys: &[u32], first: u32, total: usize, fill: Fill) -> Result<Self, Failure>;
+
+    /// An index over all of `chunks`, whose keys all differ.
+    fn of_parts(space: &IndexSpace, chunks: &[Vec<(u32, u32)>], threads: usize) -> Result<Self, Failure>;
 
     fn merge(indexes: Vec<Self>, threads: usize) -> Result<(Self, Vec<Duplicate<u32>>), Failure>;
 
@@ -84,12 +91,18 @@ impl Index for Tree {
                 }
                 Ok(tree)
             }
-            Fill::AtOnce => {
+            Fill::AtOnce | Fill::InParts => {
                 let (tree, told) = Self::build(space, &mut entries(keys, first)).map_err(broken)?;
                 told_none(&told)?;
                 Ok(tree)
             }
         }
+    }
+
+    fn of_parts(space: &IndexSpace, chunks: &[Vec<(u32, u32)>], threads: usize) -> Result<Self, Failure> {
+        let (tree, told) = Self::build_parallel(space, chunks, threads).map_err(broken)?;
+        told_none(&told)?;
+        Ok(tree)
     }
 
     fn merge(indexes: Vec<Self>, threads: usize) -> Result<(Self, Vec<Duplicate<u32>>), Failure> {
@@ -131,8 +144,16 @@ impl Index for Table {
                     }
                 }
             }
-            Fill::AtOnce => told_none(&table.extend(&entries(keys, first)).map_err(broken)?)?,
+            Fill::AtOnce | Fill::InParts => told_none(&table.extend(&entries(keys, first)).map_err(broken)?)?,
         }
+        Ok(table)
+    }
+
+    fn of_parts(space: &IndexSpace, chunks: &[Vec<(u32, u32)>], threads: usize) -> Result<Self, Failure> {
+        let total = chunks.iter().map(Vec::len).sum();
+        let (table, told) =
+            Self::build_parallel(space, Self::directory_bits(total), chunks, threads).map_err(broken)?;
+        told_none(&told)?;
         Ok(table)
     }
 
@@ -173,7 +194,7 @@ impl Rounds {
         self.alone.push(alone.rate);
         self.together.push(together.rate);
         self.speed_up.push(together.rate / alone.rate);
-        self.merge_share.push(together.merge_share);
+        together.merge_share.into_iter().for_each(|share| self.merge_share.push(share));
         self.bytes_per_key = together.bytes as f64 / keys.len() as f64;
         Ok(())
     }
@@ -182,34 +203,49 @@ impl Rounds {
 /// What building and merging once took.
 struct Built {
     rate: f64,
-    merge_share: f64,
+    /// None where nothing is merged.
+    merge_share: Option<f64>,
     bytes: usize,
+}
+
+/// What `work` makes of `keys` in as many chunks as there are threads, each of which makes one; with the row of the
+/// first key.
+fn of_chunks<T: Send>(
+    keys: &[u32],
+    threads: usize,
+    work: impl Fn(&[u32], u32) -> Result<T, Failure> + Sync,
+) -> Result<Vec<T>, Failure> {
+    let chunk = keys.len().div_ceil(threads);
+    std::thread::scope(|scope| {
+        let work = &work;
+        let part = |(at, part)| scope.spawn(move || work(part, (at * chunk) as u32));
+        let threads: Vec<_> = keys.chunks(chunk).enumerate().map(part).collect();
+        let joined = threads.into_iter().map(|thread| match thread.join() {
+            Ok(made) => made,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        joined.collect()
+    })
 }
 
 fn build<I: Index>(keys: &[u32], threads: usize, fill: Fill) -> Result<Built, Failure> {
     let space = IndexSpace::new();
-    let chunk = keys.len().div_ceil(threads);
     let start = Instant::now();
-    let parts = std::thread::scope(|scope| {
-        let part = |(at, part)| {
-            let space = &space;
-            scope.spawn(move || I::of(space, part, (at * chunk) as u32, keys.len(), fill))
-        };
-        let threads: Vec<_> = keys.chunks(chunk).enumerate().map(part).collect();
-        let joined = threads.into_iter().map(|thread| match thread.join() {
-            Ok(index) => index,
-            Err(panic) => std::panic::resume_unwind(panic),
-        });
-        joined.collect::<Result<Vec<I>, Failure>>()
-    })?;
-    let built = start.elapsed();
-    let (index, told) = I::merge(parts, threads)?;
+    let (index, merging) = if fill == Fill::InParts {
+        let chunks = of_chunks(keys, threads, |keys, first| Ok(entries(keys, first)))?;
+        (I::of_parts(&space, &chunks, threads)?, None)
+    } else {
+        let parts = of_chunks(keys, threads, |part, first| I::of(&space, part, first, keys.len(), fill))?;
+        let built = Instant::now();
+        let (index, told) = I::merge(parts, threads)?;
+        told_none(&told)?;
+        (index, Some(built.elapsed()))
+    };
     let all = start.elapsed();
-    told_none(&told)?;
     check(&index, keys)?;
     Ok(Built {
         rate: keys.len() as f64 / all.as_secs_f64().max(1e-9),
-        merge_share: (all - built).as_secs_f64() / all.as_secs_f64().max(1e-9),
+        merge_share: merging.map(|merging| merging.as_secs_f64() / all.as_secs_f64().max(1e-9)),
         bytes: index.memory(),
     })
 }
@@ -250,7 +286,7 @@ fn union<I: Index>(keys: &[u32], threads: usize) -> Result<f64, Failure> {
 /// Wrong when one of them answers wrongly.
 pub(super) fn run(order: Order, plan: Plan, report: &mut Report) -> Result<(), Failure> {
     let keys = keys_of(order, plan.keys);
-    let fills = [Fill::KeyByKey, Fill::AtOnce];
+    let fills = [Fill::KeyByKey, Fill::AtOnce, Fill::InParts];
     let (mut trees, mut tables) = (fills.map(|_| Rounds::default()), fills.map(|_| Rounds::default()));
     let (mut tree_unions, mut table_unions) = (Series::default(), Series::default());
     for round in 0..plan.rounds {
@@ -307,7 +343,7 @@ fn of_tree(order: Order, fill: Fill, table: Option<f64>) -> Compared {
         (Order::Dense, Fill::KeyByKey) => {
             (Some(("paper, 4 threads", PAPER_TREE_RATE)), Some(Reach::AtLeast(PAPER_TREE_RATE)))
         }
-        (Order::Dense, Fill::AtOnce) => (Some(("paper, 4 threads", PAPER_TREE_RATE)), None),
+        (Order::Dense, Fill::AtOnce | Fill::InParts) => (Some(("paper, 4 threads", PAPER_TREE_RATE)), None),
         _ => (table.map(|rate| ("our hash table", rate)), Some(Reach::OfYardstick(1.0))),
     };
     Compared {

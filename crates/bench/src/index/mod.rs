@@ -7,7 +7,7 @@
 //! 1. Keys of 4 bytes are made: ordered dense (1 to n), the same in random order, and sparse ones, each bit of which is
 //!    as likely 0 as 1 (`keys_of`).
 //! 2. Each thread builds an index over its part of the keys, and the indexes are merged: key by key as the paper does,
-//!    and a chunk at once (`contest`).
+//!    and a chunk at once. Or keys are classified first, and threads build parts of one index (`contest`).
 //! 3. *Union* is a merge of two indexes that have a third of all keys in common, all of which have to be told.
 //! 4. After each round all keys are looked up, and those of the tree are gone through in order.
 //!

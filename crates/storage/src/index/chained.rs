@@ -17,6 +17,7 @@ use parking_lot::Mutex;
 use super::Duplicate;
 use super::key::KeyKind;
 use super::pages::{IndexSpace, Pages};
+use super::partition::{PARTS, Partitions};
 use crate::error::{Error, Result};
 use crate::limits::{
     INDEX_DIRECTORY_BITS_MAX, INDEX_KEYS_AHEAD, INDEX_LEAF_BITS, INDEX_LEAF_PAGE_BITS, INDEX_MERGE_PARTS,
@@ -200,6 +201,52 @@ where
     V: Copy + Send + Sync,
     K::Stored: Send + Sync,
 {
+    /// A table of the entries of all `chunks` with 2^`directory_bits` places ([`ChainedHash::new`]), by `threads`
+    /// threads, each of which fills ranges of the places, so that nothing is merged. Of equal keys the first one stays,
+    /// and the others are told, in the order of places. Takes the memory of `chunks` once more.
+    ///
+    /// # Errors
+    /// Full (54000) when `space` has no names left.
+    pub fn build_parallel(
+        space: &IndexSpace,
+        directory_bits: u32,
+        chunks: &[Vec<(K::Key<'_>, V)>],
+        threads: usize,
+    ) -> Result<(Self, Vec<Duplicate<V>>)> {
+        let mut all = Self::new(space, directory_bits);
+        let bits = u64::BITS - all.shift;
+        // One part fewer than there may be: there is no power of two but this one.
+        let part_bits = bits.saturating_sub((PARTS - 1).trailing_zeros());
+        let partitions = Partitions::of(chunks, threads, |(key, _)| all.place(*key) >> part_bits)?;
+        let ranges: Vec<_> = all.directory.chunks_mut(1 << part_bits).map(Mutex::new).collect();
+        let idle = Mutex::new(Vec::new());
+        let new = || (K::heap(space), Pages::new(space, 0));
+        let told = in_parallel(threads, ranges.len(), |part| {
+            let mut range = ranges.get(part).ok_or_else(|| Error::internal("a part that is not there"))?.lock();
+            let (mut heap, mut entries) = idle.lock().pop().unwrap_or_else(new);
+            let mut duplicates = Vec::new();
+            for (key, value) in partitions.part(part).flatten() {
+                let place = &mut range[(K::hash(*key) >> all.shift) as usize & ((1 << part_bits) - 1)];
+                if let Some(kept) = find::<K, V>(&heap, &entries, *place, *key) {
+                    duplicates.push(Duplicate { kept, left_out: *value });
+                    continue;
+                }
+                let key = K::store(&mut heap, *key)?;
+                *place = entries.push(Entry { next: AtomicU32::new(*place), key, value: *value })?;
+            }
+            idle.lock().push((heap, entries));
+            Ok(duplicates)
+        })?;
+        drop(ranges);
+        for (heap, entries) in idle.into_inner() {
+            K::adopt(&mut all.heap, heap);
+            all.entries.adopt(entries);
+        }
+        let duplicates: Vec<_> = told.into_iter().flatten().collect();
+        all.len = chunks.iter().map(Vec::len).sum::<usize>() - duplicates.len();
+        Ok((all, duplicates))
+    }
+
     /// One table of all `tables`, which have directories of the same size in the same space, by `threads` threads. Of
     /// keys that several have, the one of the first of them stays, and the others are told, in the order of places. No
     /// tables are no table.

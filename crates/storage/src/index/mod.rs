@@ -19,6 +19,7 @@ mod art;
 mod chained;
 mod key;
 mod pages;
+mod partition;
 
 #[cfg(test)]
 mod tests;

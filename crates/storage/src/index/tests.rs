@@ -71,6 +71,7 @@ enum Fill {
     KeyByKey,
     Ahead,
     AtOnce,
+    InParallel,
 }
 
 /// What the battery asks of an index.
@@ -89,6 +90,13 @@ fn borrowed<K: TestKeys>(entries: &[(K::Owned, u64)]) -> Vec<(K::Key<'_>, u64)> 
     entries.iter().map(|(key, value)| (K::key(key), *value)).collect()
 }
 
+/// The entries as chunks, one of which is empty.
+fn in_chunks<K: TestKeys>(entries: &[(K::Owned, u64)]) -> [Vec<(K::Key<'_>, u64)>; 4] {
+    let (first, rest) = entries.split_at(entries.len() / 5);
+    let (second, last) = rest.split_at(rest.len() / 2);
+    [first, &[], second, last].map(borrowed::<K>)
+}
+
 fn one_by_one<K: TestKeys, I: Index<K>>(index: &mut I, entries: &[(K::Owned, u64)]) -> Vec<Duplicate<u64>> {
     let add = |(key, value): &(K::Owned, u64)| index.add(key, *value).map(|kept| Duplicate { kept, left_out: *value });
     entries.iter().filter_map(add).collect()
@@ -101,6 +109,7 @@ impl<K: TestKeys> Index<K> for RadixTree<K, u64> {
             Fill::KeyByKey => one_by_one::<K, Self>(&mut tree, entries),
             Fill::Ahead => tree.extend(&borrowed::<K>(entries)).unwrap(),
             Fill::AtOnce => return Self::build(space, &mut borrowed::<K>(entries)).unwrap(),
+            Fill::InParallel => return Self::build_parallel(space, &in_chunks::<K>(entries), 2).unwrap(),
         };
         (tree, duplicates)
     }
@@ -140,6 +149,7 @@ impl<K: TestKeys> Index<K> for ChainedHash<K, u64> {
         let duplicates = match fill {
             Fill::KeyByKey => one_by_one::<K, Self>(&mut table, entries),
             Fill::Ahead | Fill::AtOnce => table.extend(&borrowed::<K>(entries)).unwrap(),
+            Fill::InParallel => return Self::build_parallel(space, 6, &in_chunks::<K>(entries), 2).unwrap(),
         };
         (table, duplicates)
     }
@@ -219,7 +229,7 @@ fn battery<K: TestKeys, I: Index<K>>(chunks: &[Vec<K::Owned>], seed: u64) {
             (key.clone(), row)
         };
         let entries: Vec<_> = chunk.iter().map(&mut number).collect();
-        let fill = *[Fill::KeyByKey, Fill::Ahead, Fill::AtOnce].choose(&mut random).unwrap();
+        let fill = *[Fill::KeyByKey, Fill::Ahead, Fill::AtOnce, Fill::InParallel].choose(&mut random).unwrap();
         let (index, told) = I::filled(&space, &entries, fill);
         let mut model = Model::<K>::new();
         assert_eq!(sorted(told), sorted(add_all::<K>(&mut model, entries)), "{fill:?}");

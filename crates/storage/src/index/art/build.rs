@@ -2,22 +2,30 @@
 //!
 //! 1. The keys of a node have a path in common, which is measured; the byte behind it is where they part.
 //! 2. Keys with the same byte there go next to each other, in the order they have (a counting sort). Keys that are few
-//!    are put in order at once. Keys that came in order are moved by neither.
+//!    stay where they are: those with the same byte are chained. Keys that came in order are moved by neither.
 //! 3. Each group becomes a child in the same way, and one key a leaf. The node is made last, as small as may be: none
 //!    grows.
 
 use std::cmp::Ordering;
 
+use mainstem_kernels::memory;
+use parking_lot::Mutex;
+
 use super::RadixTree;
+use super::bytes::Bytes;
 use super::node::{Handle, Head};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::index::Duplicate;
 use crate::index::key::KeyKind;
 use crate::index::pages::IndexSpace;
+use crate::index::partition::{PARTS, Partitions, count_parts, move_counted};
 use crate::limits::INDEX_DEPTH_MAX;
+use crate::threads::in_parallel;
 
-/// Keys that are put in order one by one: counting has 257 counters to look at.
-const FEW: usize = 32;
+/// Keys that are chained instead of being counted and moved: counting has 257 counters to go through several times.
+const FEW: usize = 512;
+/// Keys that are put in order one by one.
+const A_HANDFUL: usize = 16;
 /// Keys of which the next group is searched for, instead of going through all of them.
 const MANY: usize = 1024;
 
@@ -43,14 +51,100 @@ impl<K: KeyKind, V: Copy> RadixTree<K, V> {
         if entries.is_empty() {
             return Ok((tree, Vec::new()));
         }
-        let is_sorted = entries.is_sorted_by(|a, b| K::compare(a.0, b.0) != Ordering::Greater);
-        let mut spare = if is_sorted { Vec::new() } else { entries.to_vec() };
+        let is_sorted = is_sorted::<K, V>(entries);
+        let mut spare = Vec::new();
+        if !is_sorted {
+            spare.reserve_exact(entries.len());
+            memory::advise_huge_pages(&mut spare);
+            spare.extend_from_slice(entries);
+        }
         let mut build = Build { tree: &mut tree, duplicates: Vec::new(), children: Vec::new() };
         let root = if is_sorted { build.sorted(entries, 0, 0)? } else { build.unsorted(entries, &mut spare, 0, 0)? };
         let duplicates = build.duplicates;
         tree.root = root;
         tree.len = entries.len() - duplicates.len();
         Ok((tree, duplicates))
+    }
+}
+
+/// A thread's part of a tree, and memory to put entries in order.
+struct Worker<'k, K: KeyKind, V> {
+    tree: RadixTree<K, V>,
+    entries: Vec<Entry<'k, K, V>>,
+    spare: Vec<Entry<'k, K, V>>,
+}
+
+impl<K, V> RadixTree<K, V>
+where
+    K: KeyKind,
+    V: Copy + Send + Sync,
+{
+    /// A tree of the entries of all `chunks`, in any order, by `threads` threads. The first step of the sort is done
+    /// before the tree is begun, and each child of the root by one thread, so that nothing is merged. Of equal keys the
+    /// first one stays, and the others are told, in key order. Takes the memory of `chunks` once more.
+    ///
+    /// # Errors
+    /// Full (54000) when `space` has no names left.
+    pub fn build_parallel(
+        space: &IndexSpace,
+        chunks: &[Vec<Entry<'_, K, V>>],
+        threads: usize,
+    ) -> Result<(Self, Vec<Duplicate<V>>)> {
+        let mut tree = Self::new(space);
+        let Some((first, _)) = chunks.iter().find_map(|chunk| chunk.first()) else { return Ok((tree, Vec::new())) };
+        let ends = in_parallel(threads, chunks.len(), |at| {
+            let chunk = chunks.get(at).ok_or_else(|| Error::internal("a chunk that is not there"))?;
+            Ok(chunk.iter().fold(K::len(*first), |end, entry| end.min(K::shared(*first, entry.0, 0))))
+        })?;
+        let end = ends.into_iter().min().unwrap_or_default();
+        let partitions = Partitions::of(chunks, threads, |entry| place::<K>(entry.0, end))?;
+        let idle = Mutex::new(Vec::new());
+        let parts = in_parallel(threads, PARTS, |part| {
+            let new = || Worker { tree: Self::new(space), entries: Vec::new(), spare: Vec::new() };
+            let mut worker: Worker<'_, K, V> = idle.lock().pop().unwrap_or_else(new);
+            worker.entries.clear();
+            partitions.part(part).for_each(|entries| worker.entries.extend_from_slice(entries));
+            let built = worker.subtree(part.checked_sub(1).map(|_| end + 1));
+            idle.lock().push(worker);
+            built
+        })?;
+        for worker in idle.into_inner() {
+            tree.nodes.adopt(worker.tree.nodes);
+        }
+        let (mut own, mut children, mut duplicates) = (Handle::NONE, Vec::new(), Vec::new());
+        for (part, (child, of_part)) in parts.into_iter().enumerate() {
+            match part.checked_sub(1) {
+                None => own = child,
+                Some(byte) if !child.is_none() => children.push((byte as u8, child)),
+                Some(_) => {}
+            }
+            duplicates.extend(of_part);
+        }
+        tree.root = own;
+        if let Some((_, child)) = children.first() {
+            let head = Head { sample: tree.nodes.sample(*child), end: end as u32, own };
+            tree.root = tree.nodes.add_node(head, &children, 0)?;
+        }
+        tree.len = chunks.iter().map(Vec::len).sum::<usize>() - duplicates.len();
+        Ok((tree, duplicates))
+    }
+}
+
+impl<K: KeyKind, V: Copy> Worker<'_, K, V> {
+    /// The subtree of its entries, which have `depth` bytes in common, or are all of one key.
+    fn subtree(&mut self, depth: Option<usize>) -> Result<(Handle, Vec<Duplicate<V>>)> {
+        let Self { tree, entries, spare } = self;
+        let mut build = Build { tree, duplicates: Vec::new(), children: Vec::new() };
+        let root = match depth {
+            None => build.own(entries)?,
+            Some(depth) if is_sorted::<K, V>(entries) => build.sorted(entries, depth, 1)?,
+            Some(depth) => {
+                spare.extend_from_slice(entries.get(spare.len()..).unwrap_or_default());
+                let spare = &mut spare[..entries.len()];
+                build.unsorted(entries, spare, depth, 1)?
+            }
+        };
+        Ok((root, build.duplicates))
     }
 }
 
@@ -63,9 +157,12 @@ impl<K: KeyKind, V: Copy> Build<'_, K, V> {
         depth: usize,
         level: usize,
     ) -> Result<Handle> {
-        if entries.len() <= FEW {
-            sort_few::<K, V>(entries);
+        if entries.len() <= A_HANDFUL {
+            sort_handful::<K, V>(entries);
             return self.sorted(entries, depth, level);
+        }
+        if entries.len() <= FEW {
+            return self.chained(entries, spare, depth, level);
         }
         if level >= INDEX_DEPTH_MAX {
             return self.inserted(entries);
@@ -74,23 +171,12 @@ impl<K: KeyKind, V: Copy> Build<'_, K, V> {
         let first = *first;
         // Keys part at once more often than not: a longer path is measured when counting shows none.
         let mut end = depth;
-        let mut ends = counts::<K, V>(entries, end);
-        if ends.iter().any(|count| *count as usize == entries.len()) {
+        let mut counts = count_parts(entries, |entry| place::<K>(entry.0, end));
+        if counts.iter().any(|count| *count as usize == entries.len()) {
             end = rest.iter().fold(K::len(first), |end, entry| end.min(K::shared(first, entry.0, depth)));
-            ends = counts::<K, V>(entries, end);
+            counts = count_parts(entries, |entry| place::<K>(entry.0, end));
         }
-        if ends.iter().all(|count| *count < 2) {
-            return self.leaves(entries, end, depth);
-        }
-        let mut at = 0;
-        for end in &mut ends {
-            at += std::mem::replace(end, at);
-        }
-        for entry in entries.iter() {
-            let to = &mut ends[place::<K>(entry.0, end)];
-            spare[*to as usize] = *entry;
-            *to += 1;
-        }
+        let ends = move_counted(entries, spare, counts, |entry| place::<K>(entry.0, end));
         let own = self.own(&spare[..ends[0] as usize])?;
         let base = self.children.len();
         let mut start = ends[0] as usize;
@@ -107,18 +193,45 @@ impl<K: KeyKind, V: Copy> Build<'_, K, V> {
         self.node(end, own, base, depth)
     }
 
-    /// A node of nothing but leaves: no two of `entries` have the same byte behind the path.
-    fn leaves(&mut self, entries: &[Entry<'_, K, V>], end: usize, depth: usize) -> Result<Handle> {
-        let (mut own, base) = (Handle::NONE, self.children.len());
-        let mut children = [Handle::NONE; 256];
-        for (key, value) in entries {
-            let (leaf, _) = self.tree.nodes.add_leaf(*key, *value)?;
-            match K::byte(*key, end) {
-                Some(byte) => children[usize::from(byte)] = leaf,
-                None => own = leaf,
-            }
+    /// As [`Build::unsorted`], of few entries: those with the same byte are a chain.
+    fn chained<'k>(
+        &mut self,
+        entries: &[Entry<'k, K, V>],
+        spare: &mut [Entry<'k, K, V>],
+        depth: usize,
+        level: usize,
+    ) -> Result<Handle> {
+        let Some(((first, _), rest)) = entries.split_first() else { return Ok(Handle::NONE) };
+        if level >= INDEX_DEPTH_MAX {
+            return self.inserted(entries);
         }
-        self.children.extend((0..=255).zip(children).filter(|(_, child)| !child.is_none()));
+        let end = rest.iter().fold(K::len(*first), |end, entry| end.min(K::shared(*first, entry.0, depth)));
+        let chains = Chains::of::<K, V>(entries, end);
+        let own = match chains.first[0] {
+            NOBODY => Handle::NONE,
+            first => {
+                let ended = chains.gather(first, entries, spare);
+                self.own(&spare[..ended])?
+            }
+        };
+        let base = self.children.len();
+        for byte in chains.bytes {
+            let first = chains.first[usize::from(byte) + 1];
+            let child = if chains.next[usize::from(first)] == NOBODY {
+                let (key, value) = entries[usize::from(first)];
+                self.tree.nodes.add_leaf(key, value)?.0
+            } else {
+                let count = chains.gather(first, entries, spare);
+                let group = &mut spare[..count];
+                if count <= A_HANDFUL {
+                    sort_handful::<K, V>(group);
+                } else {
+                    group.sort_by(|a, b| K::compare(a.0, b.0));
+                }
+                self.sorted(group, end + 1, level + 1)?
+            };
+            self.children.push((byte, child));
+        }
         self.node(end, own, base, depth)
     }
 
@@ -130,6 +243,12 @@ impl<K: KeyKind, V: Copy> Build<'_, K, V> {
             [first, .., last] => (first.0, last.0),
         };
         let end = K::shared(first, last, depth);
+        if let ([a, b], Some(of_a), Some(of_b)) = (entries, K::byte(first, end), K::byte(last, end)) {
+            let (leaf, sample) = self.tree.nodes.add_leaf(a.0, a.1)?;
+            let (other, _) = self.tree.nodes.add_leaf(b.0, b.1)?;
+            let head = Head { sample, end: end as u32, own: Handle::NONE };
+            return self.tree.nodes.add_node(head, &[(of_a, leaf), (of_b, other)], depth);
+        }
         if end == K::len(last) {
             return self.own(entries);
         }
@@ -192,21 +311,55 @@ impl<K: KeyKind, V: Copy> Build<'_, K, V> {
     }
 }
 
+fn is_sorted<K: KeyKind, V>(entries: &[Entry<'_, K, V>]) -> bool {
+    entries.is_sorted_by(|a, b| K::compare(a.0, b.0) != Ordering::Greater)
+}
+
 /// Where a key goes that parts from others behind `end` bytes: keys that end there, then those of each byte.
 #[inline]
 fn place<K: KeyKind>(key: K::Key<'_>, end: usize) -> usize {
     K::byte(key, end).map_or(0, |byte| usize::from(byte) + 1)
 }
 
-/// How many of `entries` go to each place.
-fn counts<K: KeyKind, V>(entries: &[Entry<'_, K, V>], end: usize) -> [u32; 257] {
-    let mut counts = [0; 257];
-    entries.iter().for_each(|entry| counts[place::<K>(entry.0, end)] += 1);
-    counts
+/// Ends a chain.
+const NOBODY: u16 = u16::MAX;
+
+/// Entries with the same byte behind a path, as chains in the order in which they come.
+struct Chains {
+    /// The first entry of each place ([`place`]).
+    first: [u16; 257],
+    /// The entry behind each one.
+    next: [u16; FEW],
+    /// The bytes that somebody has.
+    bytes: Bytes,
+}
+
+impl Chains {
+    /// Those of `entries`, at most [`FEW`] of them, behind `end` bytes.
+    fn of<K: KeyKind, V>(entries: &[Entry<'_, K, V>], end: usize) -> Self {
+        let mut chains = Self { first: [NOBODY; 257], next: [NOBODY; FEW], bytes: Bytes::default() };
+        for (at, ((entry, _), next)) in entries.iter().zip(&mut chains.next).enumerate().rev() {
+            let byte = K::byte(*entry, end);
+            *next = std::mem::replace(&mut chains.first[byte.map_or(0, |byte| usize::from(byte) + 1)], at as u16);
+            byte.into_iter().for_each(|byte| chains.bytes.insert(byte));
+        }
+        chains
+    }
+
+    /// Copies the chain that begins with `at` to the front of `to`, and returns its length.
+    fn gather<E: Copy>(&self, mut at: u16, entries: &[E], to: &mut [E]) -> usize {
+        let mut count = 0;
+        while at != NOBODY {
+            to[count] = entries[usize::from(at)];
+            count += 1;
+            at = self.next[usize::from(at)];
+        }
+        count
+    }
 }
 
 /// Puts `entries` in order; equal keys stay as they come.
-fn sort_few<K: KeyKind, V: Copy>(entries: &mut [Entry<'_, K, V>]) {
+fn sort_handful<K: KeyKind, V: Copy>(entries: &mut [Entry<'_, K, V>]) {
     for sorted in 1..entries.len() {
         let entry = entries[sorted];
         let mut at = sorted;

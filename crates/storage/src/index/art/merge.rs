@@ -7,6 +7,7 @@
 //!    share ends where the first node branches, or two keys part. There the merged node branches: for each byte with
 //!    what the nodes have for it, which is one child, or a meeting again. All of k trees meet at once: no node is
 //!    copied twice.
+//!    Where one of the nodes is of the largest kind, so is the merged one, and a place for each byte stands for an order.
 //! 3. The meetings at the root, and on as many levels below it as it takes to have [`INDEX_MERGE_PARTS`] of them, are
 //!    *put off*: their places are noted. They are the parts of the work; threads take one after the other.
 //! 4. Meetings deeper than recursion may go are put off within their part in the same way.
@@ -20,7 +21,8 @@ use std::ops::Range;
 use parking_lot::Mutex;
 
 use super::RadixTree;
-use super::node::{Handle, Head, Kind};
+use super::bytes::Bytes;
+use super::node::{Handle, Head, Kind, Node256};
 use super::nodes::Nodes;
 use crate::error::{Error, Result};
 use crate::index::Duplicate;
@@ -52,6 +54,46 @@ struct Merge<'a, K: KeyKind, V> {
     /// Levels of meetings that it goes down.
     levels: usize,
     put_off: Vec<PutOff>,
+}
+
+/// The children of a node to be made, by their bytes: the first one for each.
+struct Places {
+    children: [Handle; 256],
+    /// Whether there are more for the byte.
+    several: [bool; 256],
+}
+
+impl Default for Places {
+    fn default() -> Self {
+        Self { children: [Handle::NONE; 256], several: [false; 256] }
+    }
+}
+
+impl Places {
+    fn add(&mut self, byte: u8, child: Handle) {
+        let place = &mut self.children[usize::from(byte)];
+        self.several[usize::from(byte)] |= !place.is_none();
+        if place.is_none() {
+            *place = child;
+        }
+    }
+
+    /// Adds all children of a node, without a branch for each: who is there follows no rule.
+    fn add_all(&mut self, children: &[Handle; 256]) {
+        for ((place, several), child) in self.children.iter_mut().zip(&mut self.several).zip(children) {
+            *several |= !place.is_none() & !child.is_none();
+            *place = if place.is_none() { *child } else { *place };
+        }
+    }
+
+    /// The bytes for which there are several.
+    fn several(&self) -> Bytes {
+        let mut bytes = Bytes::default();
+        for (word, several) in bytes.0.iter_mut().zip(self.several.as_chunks::<64>().0) {
+            *word = several.iter().rev().fold(0, |word, several| word << 1 | u64::from(*several));
+        }
+        bytes
+    }
 }
 
 /// What is left of a thread's work.
@@ -198,47 +240,83 @@ impl<'a, K: KeyKind, V: Copy> Merge<'a, K, V> {
     /// What the `group` on the stack becomes, whose keys have `depth` bytes in common. It stands on `level`.
     fn merge(&mut self, group: Range<usize>, depth: usize, level: usize) -> Result<Handle> {
         let end = self.path(&group, depth);
-        let sample = self.nodes.sample(self.stack[group.start].1);
-        let base = self.stack.len();
+        let nodes = self.nodes;
+        let sample = nodes.sample(self.stack[group.start].1);
+        let branches = |node: Handle| !node.is_leaf() && nodes.head(node).end as usize == end;
         let mut own = Handle::NONE;
-        for at in group {
+        for at in group.clone() {
             let node = self.stack[at].1;
-            if node.is_leaf() {
-                match K::byte(self.nodes.key(self.nodes.leaf(node).key), end) {
-                    Some(byte) => self.stack.push((byte, node)),
-                    None => self.end_at(&mut own, node),
-                }
-                continue;
+            let ended = nodes.own_behind(node, end);
+            if !ended.is_none() {
+                self.end_at(&mut own, ended);
             }
-            let head = *self.nodes.head(node);
-            if head.end as usize > end {
-                if let Some(byte) = K::byte(self.nodes.key(head.sample), end) {
-                    self.stack.push((byte, node));
-                }
-                continue;
+            if branches(node) {
+                self.dead.push(node);
             }
-            if !head.own.is_none() {
-                self.end_at(&mut own, head.own);
-            }
-            let stack = &mut self.stack;
-            self.nodes.for_each_child(node, |byte, child| stack.push((byte, child)));
-            self.dead.push(node);
         }
-        if self.stack.len() == base {
-            // Nothing but one key.
-            return Ok(own);
-        }
-        // Stable: what is first in its tree's order stays first.
-        self.stack[base..].sort_by_key(|(byte, _)| *byte);
         let put_off = self.put_off.len();
-        let children = self.merge_children(base, end, level)?;
-        let head = Head { sample, end: end as u32, own };
-        let node = self.made.add_node(head, &self.stack[base..base + children], depth)?;
-        self.stack.truncate(base);
+        let node = if self.stack[group.clone()].iter().any(|(_, node)| nodes.places(*node, end).is_some()) {
+            let children = self.merge_places(group, end, level)?;
+            self.made.add_largest(Node256 { head: Head { sample, end: end as u32, own }, children }, depth)?
+        } else {
+            let base = self.stack.len();
+            for at in group {
+                let stack = &mut self.stack;
+                nodes.for_each_behind(stack[at].1, end, |byte, child| stack.push((byte, child)));
+            }
+            if self.stack.len() == base {
+                // Nothing but one key.
+                return Ok(own);
+            }
+            // Stable: what is first in its tree's order stays first.
+            self.stack[base..].sort_by_key(|(byte, _)| *byte);
+            let children = self.merge_children(base, end, level)?;
+            let head = Head { sample, end: end as u32, own };
+            let node = self.made.add_node(head, &self.stack[base..base + children], depth)?;
+            self.stack.truncate(base);
+            node
+        };
         if level + 1 == self.levels {
             self.put_off[put_off..].iter_mut().for_each(|meeting| meeting.parent = node);
         }
         Ok(node)
+    }
+
+    /// The children of what the `group` on the stack becomes, one of whose nodes has a place for each byte: those that
+    /// one node alone has stay as they are.
+    fn merge_places(&mut self, group: Range<usize>, end: usize, level: usize) -> Result<[Handle; 256]> {
+        let mut places = Places::default();
+        for (_, node) in &self.stack[group.clone()] {
+            match self.nodes.places(*node, end) {
+                Some(children) => places.add_all(children),
+                None => self.nodes.for_each_behind(*node, end, |byte, child| places.add(byte, child)),
+            }
+        }
+        for byte in places.several() {
+            let from = self.stack.len();
+            for at in group.clone() {
+                let child = self.nodes.child_behind(self.stack[at].1, end, byte);
+                if !child.is_none() {
+                    self.stack.push((byte, child));
+                }
+            }
+            let child = &mut places.children[usize::from(byte)];
+            *child = self.meet_below(from..self.stack.len(), *child, end, level)?;
+            self.stack.truncate(from);
+        }
+        Ok(places.children)
+    }
+
+    /// What the `group` on the stack becomes, all of which have the same byte behind the path of `end` bytes, and the
+    /// first of which is `first`: later, below the levels that are gone down.
+    fn meet_below(&mut self, group: Range<usize>, first: Handle, end: usize, level: usize) -> Result<Handle> {
+        if level + 1 < self.levels {
+            return self.merge(group, end + 1, level + 1);
+        }
+        let byte = self.stack[group.start].0;
+        let group = self.stack[group].iter().map(|(_, node)| *node).collect();
+        self.put_off.push(PutOff { group, depth: end + 1, parent: Handle::NONE, byte });
+        Ok(first)
     }
 
     /// Merges children with the same byte, which stand next to each other on the stack from `base` on. Returns how many
@@ -251,17 +329,8 @@ impl<'a, K: KeyKind, V: Copy> Merge<'a, K, V> {
             let same = self.stack[from..to].iter().take_while(|(other, _)| *other == byte).count();
             let group = from..from + same;
             from += same;
-            let child = if same == 1 {
-                first
-            } else if level + 1 == self.levels {
-                let group = self.stack[group].iter().map(|(_, node)| *node).collect();
-                self.put_off.push(PutOff { group, depth: end + 1, parent: Handle::NONE, byte });
-                first
-            } else {
-                let merged = self.merge(group, end + 1, level + 1)?;
-                self.stack.truncate(to);
-                merged
-            };
+            let child = if same == 1 { first } else { self.meet_below(group, first, end, level)? };
+            self.stack.truncate(to);
             self.stack[children] = (byte, child);
             children += 1;
         }

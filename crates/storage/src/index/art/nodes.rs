@@ -362,13 +362,13 @@ impl<K: KeyKind, V: Copy> Nodes<K, V> {
                 for (byte, child) in children {
                     node.children[usize::from(*byte)] = *child;
                 }
-                self.add_256(node, depth)?
+                self.add_largest(node, depth)?
             }
         })
     }
 
-    /// A node of the largest kind.
-    fn add_256(&mut self, node: Node256<K::Stored>, depth: usize) -> Result<Handle> {
+    /// Adds a node of the largest kind. `depth` as in [`Nodes::add_child`].
+    pub fn add_largest(&mut self, node: Node256<K::Stored>, depth: usize) -> Result<Handle> {
         let kind = if node.head.end as usize == depth { Kind::Direct256 } else { Kind::N256 };
         Ok(Handle::node(kind, self.n256.push(node)?))
     }
@@ -424,6 +424,57 @@ impl<K: KeyKind, V: Copy> Nodes<K, V> {
                 Some((byte, children[usize::from(byte)]))
             }
         }
+    }
+}
+
+/// A leaf or a node as one of the ways on behind a path of some bytes, which all its keys begin with: its children, or
+/// itself where its own path is longer.
+impl<K: KeyKind, V: Copy> Nodes<K, V> {
+    /// The leaf of the key below `node` that ends with the path of `end` bytes, or none.
+    #[inline]
+    pub fn own_behind(&self, node: Handle, end: usize) -> Handle {
+        if node.is_leaf() {
+            return if K::len(self.key(self.leaf(node).key)) == end { node } else { Handle::NONE };
+        }
+        let head = self.head(node);
+        if head.end as usize == end { head.own } else { Handle::NONE }
+    }
+
+    /// Calls `visit` with each byte behind the path of `end` bytes, in order, and what `node` has for it.
+    #[inline]
+    pub fn for_each_behind(&self, node: Handle, end: usize, mut visit: impl FnMut(u8, Handle)) {
+        match self.longer(node, end) {
+            Some(key) => K::byte(key, end).into_iter().for_each(|byte| visit(byte, node)),
+            None => self.for_each_child(node, visit),
+        }
+    }
+
+    /// The children of `node` by their bytes, if it branches behind `end` bytes and is of the largest kind.
+    #[inline]
+    pub fn places(&self, node: Handle, end: usize) -> Option<&[Handle; 256]> {
+        let is_large = matches!(node.kind(), Kind::N256 | Kind::Direct256);
+        let node = is_large.then(|| self.n256.get(node.at()))?;
+        (node.head.end as usize == end).then_some(&node.children)
+    }
+
+    /// What `node` has for `byte` behind the path of `end` bytes, or none.
+    #[inline]
+    pub fn child_behind(&self, node: Handle, end: usize, byte: u8) -> Handle {
+        match self.longer(node, end) {
+            Some(key) if K::byte(key, end) == Some(byte) => node,
+            Some(_) => Handle::NONE,
+            None => self.child(node, byte),
+        }
+    }
+
+    /// A key below `node` if it does not branch behind `end` bytes.
+    #[inline]
+    fn longer(&self, node: Handle, end: usize) -> Option<K::Key<'_>> {
+        if node.is_leaf() {
+            return Some(self.key(self.leaf(node).key));
+        }
+        let head = self.head(node);
+        (head.end as usize > end).then(|| self.key(head.sample))
     }
 }
 
