@@ -5,6 +5,7 @@
 mod api;
 mod asynchronous;
 mod basics;
+mod chunked_files;
 mod code_aggregates;
 mod concurrency;
 mod copy;

@@ -63,6 +63,8 @@ pub(super) use stream::Cutter;
 const CHUNK_BYTES_MIN: u64 = 1 << 20;
 /// And at most, however long its rows are.
 const CHUNK_BYTES_MAX: u64 = 32 << 20;
+/// A chunk may be shorter by one of so many parts for all threads to have as many.
+const EVEN_CHUNK_PARTS: u64 = 4;
 /// Bytes at the beginning of a file that tell how long its rows are.
 pub(crate) const SAMPLE_BYTES: usize = 64 << 10;
 /// Bytes of chunks that are read or wait to be taken, for each thread; but a chunk for each and one more. More of them
@@ -215,8 +217,19 @@ impl<'a> FileRows<'a> {
         // A file that cannot be read is told of by who reads it.
         let read = read_full(file, &mut sample, 0).unwrap_or(0);
         sample.truncate(read);
-        let share = self.bytes / (2 * threads.max(1) as u64);
-        self.in_chunks(&sample, rows, share, (threads, memory))
+        let share = self.bytes.div_ceil(2 * threads.max(1) as u64);
+        self.in_chunks(&sample, rows, share, (threads, memory)).in_even_chunks(threads)
+    }
+
+    /// The same with as many chunks for each of `threads` threads as for the others, if that makes chunks little shorter:
+    /// else threads have nothing to do while others read the last ones.
+    fn in_even_chunks(mut self, threads: usize) -> Self {
+        let chunks = self.bytes.div_ceil(self.chunk_bytes).next_multiple_of(threads.max(1) as u64);
+        let even = self.bytes.div_ceil(chunks.max(1)).max(CHUNK_BYTES_MIN);
+        if EVEN_CHUNK_PARTS * even >= (EVEN_CHUNK_PARTS - 1) * self.chunk_bytes {
+            self.chunk_bytes = even;
+        }
+        self
     }
 
     /// The same of a stream that begins with `sample`.

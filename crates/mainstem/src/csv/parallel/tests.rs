@@ -206,6 +206,27 @@ fn chunks_are_as_long_as_memory_allows() {
     }
 }
 
+/// All threads have as many chunks, where these need not be much shorter for that; then each has all of its rows.
+#[test]
+fn threads_have_as_many_chunks() {
+    let columns = columns(&[DataType::Integer]);
+    let options = CsvOptions::default();
+    for (bytes, threads, chunks) in [(9 << 20, 2, 6), (9 << 20, 3, 6), (10 << 20, 3, 6), (3 << 20, 2, 3), (8, 2, 1)] {
+        let file = b"1234567\n".repeat(bytes / 8);
+        let rows = FileRows::new(&file, bytes as u64, &options, &columns);
+        // Two megabytes, or as many chunks as twice the threads.
+        let rows = rows.with_chunks_of(&file, 1 << 18, threads, u64::MAX);
+        assert_eq!(rows.chunks(), chunks, "{bytes} bytes, {threads} threads, chunks of {}", rows.chunk_bytes);
+        let mut count = 0;
+        let take = |part: Rows| {
+            count += part.count;
+            Ok(())
+        };
+        rows.read(threads, take).unwrap();
+        assert_eq!(count, bytes / 8);
+    }
+}
+
 /// A border of chunks at each byte.
 #[test]
 fn every_border_is_met() {

@@ -1,0 +1,133 @@
+//! COPY FROM files of many chunks, which threads read in pieces: as one thread that reads byte by byte.
+
+use std::path::Path;
+
+use mainstem::{Connection, Database};
+
+use super::support::{quiet, rows};
+
+const COLUMNS: &str =
+    "k INTEGER NOT NULL, v TEXT, d DATE, n DECIMAL(12,2), b BOOLEAN, f DOUBLE PRECISION, s TIMESTAMP, w TEXT";
+/// What tells two loads apart: all values, and the order of the rows.
+const TOLD: &str = "SELECT count(*), count(v), count(DISTINCT w), sum(k), sum(n), sum(f), min(d), max(s), \
+                    count(*) FILTER (WHERE b), md5(string_agg(concat_ws('|', k, v, d, n, b, f, s, w), ',')) FROM t";
+const ROWS: usize = 30_000;
+
+fn row(n: usize, text: &str, wide: &str) -> String {
+    let day = n % 28 + 1;
+    format!(
+        "{n},{text},2024-02-{day:02},{}.{:02},{},{}.5,2024-02-{day:02} 12:{:02}:00,{wide}\n",
+        n * 7,
+        n % 100,
+        if n.is_multiple_of(3) { "true" } else { "f" },
+        n % 1000,
+        n % 60,
+    )
+}
+
+/// Files of the same shape whose chunks differ: plain ones, ones in quotes, ones that are neither, rows that are
+/// longer than a chunk.
+fn files() -> Vec<(&'static str, String)> {
+    let plain = |n: usize| row(n, &format!("text {}", n % 97), "w");
+    let quoted = |n: usize| row(n, &format!("\"text, {}\"", n % 97), "\"w\"");
+    let lines = |n: usize| row(n, &format!("\"two\nlines, {n}\""), "\"\"");
+    let wild = |n: usize| match n % 5 {
+        0 => row(n, &format!("\"a \"\"quote\"\" {n}\""), "").replace('\n', "\r\n"),
+        1 => row(n, "", "\"\"\"\""),
+        2 => row(n, &format!("\"\n\n{n},like,a,row\n\""), "é"),
+        3 => row(n, "x\"y\"z", "w"),
+        _ => plain(n),
+    };
+    let long = |n: usize| if n.is_multiple_of(5_000) { row(n, &"long ".repeat(40_000), "w") } else { plain(n) };
+    let all = |of: &dyn Fn(usize) -> String| (0..ROWS).map(of).collect::<String>();
+    let first_wild = |n: usize| if n < ROWS / 10 { wild(n) } else { plain(n) };
+    let last_wild = |n: usize| if n > ROWS / 2 { wild(n) } else { quoted(n) };
+    vec![
+        ("plain", all(&plain)),
+        ("without a last line feed", all(&plain).trim_end().to_owned()),
+        ("carriage returns", all(&plain).replace('\n', "\r\n")),
+        ("quoted", all(&quoted)),
+        ("quoted line feeds", all(&lines)),
+        ("wild", all(&wild)),
+        ("wild first", all(&first_wild)),
+        ("wild last", all(&last_wild)),
+        ("long rows", all(&long)),
+    ]
+}
+
+/// What a load of `path` into a table of `definition` leaves there.
+fn loaded(definition: &str, settings: &str, path: &Path, options: &str) -> Vec<String> {
+    let (_database, connection) = with_table(definition);
+    connection.execute_batch(settings).unwrap();
+    let sql = format!("COPY t FROM '{}' (FORMAT csv{options})", path.display());
+    let count = connection.execute(&sql).unwrap_or_else(|e| panic!("{sql}, {settings}: {e}"));
+    assert_eq!(count, ROWS as u64);
+    rows(&connection, TOLD)
+}
+
+fn with_table(definition: &str) -> (Database, Connection) {
+    let database = quiet();
+    let connection = database.connect().unwrap();
+    connection.execute(&format!("CREATE TABLE t ({definition})")).unwrap();
+    (database, connection)
+}
+
+/// Another ESCAPE has a file read by one thread, a byte after the other.
+#[test]
+fn files_in_chunks_are_loaded_as_byte_by_byte() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, one_by_one) = (dir.path().join("chunks.csv"), dir.path().join("bytes.csv"));
+    let keyed = COLUMNS.replace("NOT NULL", "PRIMARY KEY");
+    for (name, text) in files() {
+        std::fs::write(&path, &text).unwrap();
+        std::fs::write(&one_by_one, text.replace("\"\"\"\"", "\"\\\"\"").replace("\"\"quote\"\"", "\\\"quote\\\""))
+            .unwrap();
+        let expected = loaded(COLUMNS, "SET threads = 1", &one_by_one, ", ESCAPE '\\'");
+        assert!(expected[0].starts_with(&format!("{ROWS}|")), "{expected:?}");
+        for (threads, bytes) in [(3, "64kB"), (2, "300kB"), (1, "64kB"), (3, "0")] {
+            let settings = format!("SET threads = {threads}; SET load_chunk_bytes = '{bytes}'");
+            for definition in [COLUMNS, &keyed] {
+                assert_eq!(loaded(definition, &settings, &path, ""), expected, "{name}, {settings}, {definition}");
+            }
+        }
+    }
+}
+
+/// What is wrong in a piece of a chunk is told with the line that it has in the file.
+#[test]
+fn errors_of_files_in_chunks_name_lines() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("wrong.csv");
+    let (_database, connection) = with_table(&COLUMNS.replace("NOT NULL", "PRIMARY KEY CHECK (k <> 40000)"));
+    connection.execute_batch("SET load_chunk_bytes = '300kB'; SET threads = 3").unwrap();
+    let copy = format!("COPY t FROM '{}' (FORMAT csv", path.display());
+    // With plain rows a line is a row; with quoted line feeds it is half of one.
+    for (text, line) in [("\"a text\"", 20_001), ("\"two\nlines\"", 40_001)] {
+        let good: String = (0..ROWS).map(|n| row(n, text, "w")).collect();
+        for (instead, state, says) in [
+            ("\n2x000,", "22P02", ""),
+            ("\n9999999999,", "22003", ""),
+            ("\n,", "23502", ""),
+            ("\n40000,", "23514", ""),
+            ("\n20000,\"x\",", "22P04", ": extra data"),
+            ("\n\n20000,", "22P04", ": missing data for column \"v\""),
+            ("\n20000,\"", "22P04", ""),
+        ] {
+            let wrong = good.replacen("\n20000,", instead, 1);
+            std::fs::write(&path, &wrong).unwrap();
+            let error = connection.execute(&format!("{copy})")).unwrap_err();
+            let (got, message) = (error.sqlstate(), error.to_string());
+            assert!(got == state && message.contains(&format!("line {line}{says}")), "{instead:?}: {got} {message}");
+        }
+        std::fs::write(&path, good.replacen("\n20000,", "\n2x000,", 1)).unwrap();
+        assert_eq!(connection.execute(&format!("{copy}, ON_ERROR ignore, REJECTS_TABLE wrong)")).unwrap(), 29_999);
+        assert_eq!(rows(&connection, "SELECT line, column_name, text FROM wrong"), [format!("{line}|k|2x000")]);
+        connection.execute_batch("DROP TABLE wrong; TRUNCATE t").unwrap();
+        // A key that is there twice: both lines.
+        std::fs::write(&path, good.replacen("\n20000,", "\n10000,", 1)).unwrap();
+        let message = connection.execute(&format!("{copy})")).unwrap_err().to_string();
+        let first = line / 2 + 1;
+        assert!(message.contains(&format!("line {line}")) && message.contains(&format!("line {first}")), "{message}");
+    }
+    assert_eq!(rows(&connection, "SELECT count(*) FROM t"), ["0"]);
+}
