@@ -221,8 +221,8 @@ impl<'a> FileRows<'a> {
         self.in_chunks(&sample, rows, share, (threads, memory)).in_even_chunks(threads)
     }
 
-    /// The same with as many chunks for each of `threads` threads as for the others, if that makes chunks little shorter:
-    /// else threads have nothing to do while others read the last ones.
+    /// The same with as many chunks for each of `threads` threads as for the others, if that makes chunks little
+    /// shorter: else threads have nothing to do while others read the last ones.
     fn in_even_chunks(mut self, threads: usize) -> Self {
         let chunks = self.bytes.div_ceil(self.chunk_bytes).next_multiple_of(threads.max(1) as u64);
         let even = self.bytes.div_ceil(chunks.max(1)).max(CHUNK_BYTES_MIN);

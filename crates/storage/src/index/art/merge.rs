@@ -6,8 +6,8 @@
 //! 2. A *meeting* is a group of nodes and leaves, of one tree each, whose keys begin alike. The path that all of them
 //!    share ends where the first node branches, or two keys part. There the merged node branches: for each byte with
 //!    what the nodes have for it, which is one child, or a meeting again. All of k trees meet at once: no node is
-//!    copied twice.
-//!    Where one of the nodes is of the largest kind, so is the merged one, and a place for each byte stands for an order.
+//!    copied twice. Where one of the nodes is of the largest kind, so is the merged one: each byte has a place, and
+//!    nothing is sorted.
 //! 3. The meetings at the root, and on as many levels below it as it takes to have [`INDEX_MERGE_PARTS`] of them, are
 //!    *put off*: their places are noted. They are the parts of the work; threads take one after the other.
 //! 4. Meetings deeper than recursion may go are put off within their part in the same way.
