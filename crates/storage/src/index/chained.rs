@@ -203,7 +203,7 @@ where
 {
     /// A table of the entries of all `chunks` with 2^`directory_bits` places ([`ChainedHash::new`]), by `threads`
     /// threads, each of which fills ranges of the places, so that nothing is merged. Of equal keys the first one stays,
-    /// and the others are told, in the order of places. Takes the memory of `chunks` once more.
+    /// and the others are told, in an order that threads do not change. Takes the memory of `chunks` once more.
     ///
     /// # Errors
     /// Full (54000) when `space` has no names left.
@@ -248,8 +248,8 @@ where
     }
 
     /// One table of all `tables`, which have directories of the same size in the same space, by `threads` threads. Of
-    /// keys that several have, the one of the first of them stays, and the others are told, in the order of places. No
-    /// tables are no table.
+    /// keys that several have, the one of the first of them stays, and the others are told, in an order that threads do
+    /// not change. No tables are no table.
     ///
     /// # Errors
     /// Internal when the tables do not fit together.

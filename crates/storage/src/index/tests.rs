@@ -348,6 +348,27 @@ fn keys_that_begin_with_one_another() {
     }
 }
 
+/// More keys than are chained, most of them several times, some the beginnings of others.
+#[test]
+fn equal_keys_among_many() {
+    let mut random = StdRng::seed_from_u64(5);
+    let short: Vec<Vec<u8>> = (0..700_u32).map(|at| at.to_be_bytes()[(at % 4) as usize..].to_vec()).collect();
+    let nested: Vec<Vec<u8>> = (0..700).map(|len| vec![1; len]).collect();
+    for seed in 0..8 {
+        let mut some = |keys: &[Vec<u8>]| (0..2_000).filter_map(|_| keys.choose(&mut random).cloned()).collect();
+        let chunks: Vec<Vec<Vec<u8>>> = vec![some(&short), some(&nested), some(&short)];
+        both::<ByteKeys>(&chunks, seed);
+    }
+    // With several places a part.
+    let entries: Vec<(u32, u64)> = (0..5_000).map(|row| (random.random_range(0..3_000), row)).collect();
+    let (table, told) =
+        ChainedHash::<U32Keys, u64>::build_parallel(&IndexSpace::new(), 12, &in_chunks::<U32Keys>(&entries), 3)
+            .unwrap();
+    let mut model = Model::<U32Keys>::new();
+    assert_eq!(sorted(told), sorted(add_all::<U32Keys>(&mut model, entries)));
+    compare::<U32Keys, _>(&table, &model, &(0..3_000).collect::<Vec<_>>());
+}
+
 /// Long keys, some longer than a page of them.
 #[test]
 fn keys_longer_than_a_page() {

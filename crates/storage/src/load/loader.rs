@@ -28,8 +28,9 @@ const ORDER_BYTES: usize = 12;
 /// Bytes that an entry of a key index takes beside its key, with what its sort takes.
 const ENTRY_BYTES: usize = 2 * limits::KEY_INDEX_ENTRY_BYTES as usize;
 
-/// What a segment of rows that came at once may lack: 1 / this of its rows.
-const SEGMENT_LACKS_SHARE: usize = 4;
+/// What a segment of rows that came at once may lack: 1 / this of its rows. Chunks of a file have nine tenths of a
+/// segment's rows, or three quarters of that where threads then have as many chunks.
+const SEGMENT_LACKS_SHARE: usize = 3;
 
 /// Bytes of texts that are joined as they are: half of what the offsets of an array tell.
 const JOINED_TEXT_BYTES_MAX: i64 = 1 << 30;

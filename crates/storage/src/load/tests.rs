@@ -149,7 +149,7 @@ proptest! {
 #[test]
 fn sorted_rows_become_one_run_of_full_segments() {
     let (schema, target) = (number_table(10), target());
-    for (batches, least) in [(&[7][..], 10), (&[7, 130], 8), (&[9], 9), (&[16], 8), (&[17], 8)] {
+    for (batches, least) in [(&[6][..], 10), (&[6, 130], 8), (&[7], 7), (&[9], 9), (&[16], 8), (&[17], 8)] {
         let runs = load(&schema, &target, &numbers(0..1_000), batches, (40, usize::MAX)).unwrap();
         assert_eq!(runs.len(), 1);
         let of_run: Vec<u32> = runs[0].segments().iter().map(|part| part.rows()).collect();

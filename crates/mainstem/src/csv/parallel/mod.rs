@@ -63,7 +63,8 @@ pub(super) use stream::Cutter;
 const CHUNK_BYTES_MIN: u64 = 1 << 20;
 /// And at most, however long its rows are.
 const CHUNK_BYTES_MAX: u64 = 32 << 20;
-/// A chunk may be shorter by one of so many parts for all threads to have as many.
+/// A chunk may be shorter by one of so many parts for all threads to have as many: not by more, for a chunk is to be a
+/// segment as it is.
 const EVEN_CHUNK_PARTS: u64 = 4;
 /// Bytes at the beginning of a file that tell how long its rows are.
 pub(crate) const SAMPLE_BYTES: usize = 64 << 10;

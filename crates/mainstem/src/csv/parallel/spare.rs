@@ -13,6 +13,8 @@ use parking_lot::Mutex;
 
 /// Bytes of a vector that is kept at most: what a chunk of common rows needs. Those of a long row go.
 const SPARE_BYTES_MAX: usize = 2 * super::CHUNK_BYTES_MAX as usize;
+/// Bytes of a vector that are kept however few of them were used.
+const SPARE_BYTES_MIN: usize = 64 << 10;
 
 /// Vectors without values, by the type of those.
 #[derive(Debug, Default)]
@@ -94,9 +96,11 @@ impl Spare {
 
     fn take_buffer<T: Kept>(&self, buffer: Buffer) {
         if let Ok(mut values) = buffer.into_vec::<T>() {
-            values.clear();
             let bytes = mem::size_of::<T>() * values.capacity();
-            if (1..=SPARE_BYTES_MAX).contains(&bytes) {
+            // What a small column has of a large one is not kept: else in the end all would have as much.
+            let is_used = bytes <= 4 * mem::size_of::<T>() * values.len() + SPARE_BYTES_MIN;
+            values.clear();
+            if is_used && (1..=SPARE_BYTES_MAX).contains(&bytes) {
                 T::of(self).lock().push(values);
             }
         }

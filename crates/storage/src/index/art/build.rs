@@ -81,7 +81,9 @@ where
 {
     /// A tree of the entries of all `chunks`, in any order, by `threads` threads. The first step of the sort is done
     /// before the tree is begun, and each child of the root by one thread, so that nothing is merged. Of equal keys the
-    /// first one stays, and the others are told, in key order. Takes the memory of `chunks` once more.
+    /// first one stays, and the others are told, in an order that threads do not change. Takes the memory of `chunks`
+    /// once more, and that of two parts for each thread: where most keys have the same byte behind the path that all
+    /// share, one thread has most to do, and memory of its own for it.
     ///
     /// # Errors
     /// Full (54000) when `space` has no names left.

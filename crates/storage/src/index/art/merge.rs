@@ -13,8 +13,8 @@
 //! 4. Meetings deeper than recursion may go are put off within their part in the same way.
 //! 5. In the end the nodes that were merged give their places back; a page without others goes.
 //!
-//! Keys that meet in their last byte are duplicates: the one of the first tree stays. They are told in key order within
-//! a part, and parts in key order.
+//! Keys that meet in their last byte are duplicates: the one of the first tree stays. They are told in an
+//! order that does not depend on threads.
 
 use std::ops::Range;
 

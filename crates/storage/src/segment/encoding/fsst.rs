@@ -133,7 +133,8 @@ impl Encoder {
         let some_bytes: usize = some.iter().map(|text| text.len()).sum();
         let coded = self.encode(&some, |_| ());
         let length_max = coded.lengths.iter().copied().max().unwrap_or(0);
-        let share = coded.codes.len() as f64 / some_bytes.max(1) as f64;
+        // Of empty texts nothing is learnt.
+        let share = if some_bytes == 0 { 1.0 } else { coded.codes.len() as f64 / some_bytes as f64 };
         (share, self.bytes(texts.len(), length_max as usize, (text_bytes as f64 * share) as usize))
     }
 
