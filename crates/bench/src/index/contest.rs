@@ -1,4 +1,4 @@
-//! Both indexes over the same keys, in turn: key by key, a chunk at once, in parts that nothing has to merge, and as a
+//! Both indexes over the same keys, in turn: key by key, a chunk at once, partitioned, and as a
 //! union.
 
 use std::time::Instant;
@@ -29,7 +29,7 @@ enum Fill {
     KeyByKey,
     AtOnce,
     /// All chunks by all threads, each of which builds parts of the index.
-    InParts,
+    Partitioned,
 }
 
 impl Fill {
@@ -37,7 +37,7 @@ impl Fill {
         match self {
             Self::KeyByKey => "key by key",
             Self::AtOnce => "a chunk at once",
-            Self::InParts => "in parts",
+            Self::Partitioned => "partitioned",
         }
     }
 }
@@ -91,7 +91,7 @@ impl Index for Tree {
                 }
                 Ok(tree)
             }
-            Fill::AtOnce | Fill::InParts => {
+            Fill::AtOnce | Fill::Partitioned => {
                 let (tree, told) = Self::build(space, &mut entries(keys, first)).map_err(broken)?;
                 told_none(&told)?;
                 Ok(tree)
@@ -144,7 +144,7 @@ impl Index for Table {
                     }
                 }
             }
-            Fill::AtOnce | Fill::InParts => told_none(&table.extend(&entries(keys, first)).map_err(broken)?)?,
+            Fill::AtOnce | Fill::Partitioned => told_none(&table.extend(&entries(keys, first)).map_err(broken)?)?,
         }
         Ok(table)
     }
@@ -231,7 +231,7 @@ fn of_chunks<T: Send>(
 fn build<I: Index>(keys: &[u32], threads: usize, fill: Fill) -> Result<Built, Failure> {
     let space = IndexSpace::new();
     let start = Instant::now();
-    let (index, merging) = if fill == Fill::InParts {
+    let (index, merging) = if fill == Fill::Partitioned {
         let chunks = of_chunks(keys, threads, |keys, first| Ok(entries(keys, first)))?;
         (I::of_parts(&space, &chunks, threads)?, None)
     } else {
@@ -286,7 +286,7 @@ fn union<I: Index>(keys: &[u32], threads: usize) -> Result<f64, Failure> {
 /// Wrong when one of them answers wrongly.
 pub(super) fn run(order: Order, plan: Plan, report: &mut Report) -> Result<(), Failure> {
     let keys = keys_of(order, plan.keys);
-    let fills = [Fill::KeyByKey, Fill::AtOnce, Fill::InParts];
+    let fills = [Fill::KeyByKey, Fill::AtOnce, Fill::Partitioned];
     let (mut trees, mut tables) = (fills.map(|_| Rounds::default()), fills.map(|_| Rounds::default()));
     let (mut tree_unions, mut table_unions) = (Series::default(), Series::default());
     for round in 0..plan.rounds {
@@ -343,7 +343,7 @@ fn of_tree(order: Order, fill: Fill, table: Option<f64>) -> Compared {
         (Order::Dense, Fill::KeyByKey) => {
             (Some(("paper, 4 threads", PAPER_TREE_RATE)), Some(Reach::AtLeast(PAPER_TREE_RATE)))
         }
-        (Order::Dense, Fill::AtOnce | Fill::InParts) => (Some(("paper, 4 threads", PAPER_TREE_RATE)), None),
+        (Order::Dense, Fill::AtOnce | Fill::Partitioned) => (Some(("paper, 4 threads", PAPER_TREE_RATE)), None),
         _ => (table.map(|rate| ("our hash table", rate)), Some(Reach::OfYardstick(1.0))),
     };
     Compared {

@@ -215,7 +215,7 @@ where
     ) -> Result<(Self, Vec<Duplicate<V>>)> {
         let mut all = Self::new(space, directory_bits);
         let bits = u64::BITS - all.shift;
-        // One part fewer than there may be: there is no power of two but this one.
+        // As many ranges as bytes: the part for keys that have no byte is the tree's alone.
         let part_bits = bits.saturating_sub((PARTS - 1).trailing_zeros());
         let partitions = Partitions::of(chunks, threads, |(key, _)| all.place(*key) >> part_bits)?;
         let ranges: Vec<_> = all.directory.chunks_mut(1 << part_bits).map(Mutex::new).collect();

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::array::{Array, AsArray, Int64Array, RecordBatch};
 use arrow::datatypes::Int64Type;
 use mainstem_storage::schema::DataType;
 use proptest::collection::vec;
@@ -183,6 +183,13 @@ fn memory_of_columns_is_used_again() {
         let (longs, bytes, wide) = (rows.spare.take::<i64>(), rows.spare.take::<u8>(), rows.spare.take::<i128>());
         let is_back = longs.capacity() >= 300 && bytes.capacity() >= 300 && wide.capacity() >= 300;
         assert!(is_back != is_held && longs.is_empty() && bytes.is_empty() && wide.is_empty());
+    }
+    // A small column gives back no memory that a large one had.
+    for (len, is_kept) in [(1_000_usize, false), (100_000, true)] {
+        let mut values: Vec<i64> = Vec::with_capacity(200_000);
+        values.resize(len, 7);
+        rows.spare.take_back(vec![Arc::new(Int64Array::from(values))]);
+        assert_eq!(rows.spare.take::<i64>().capacity() >= 200_000, is_kept, "{len}");
     }
     assert_eq!(held[0].as_primitive::<Int64Type>().values().as_ptr(), held_place);
     assert!(held[0].as_primitive::<Int64Type>().values().iter().copied().eq(0..300));

@@ -12,7 +12,7 @@ use mainstem_kernels::memory;
 use parking_lot::Mutex;
 
 use super::RadixTree;
-use super::bytes::Bytes;
+use super::byte_set::ByteSet;
 use super::node::{Handle, Head};
 use crate::error::{Error, Result};
 use crate::index::Duplicate;
@@ -23,9 +23,9 @@ use crate::limits::INDEX_DEPTH_MAX;
 use crate::threads::in_parallel;
 
 /// Keys that are chained instead of being counted and moved: counting has 257 counters to go through several times.
-const FEW: usize = 512;
+const CHAINED_MAX: usize = 512;
 /// Keys that are put in order one by one.
-const A_HANDFUL: usize = 16;
+const INSERTION_SORT_MAX: usize = 16;
 /// Keys of which the next group is searched for, instead of going through all of them.
 const MANY: usize = 1024;
 
@@ -159,11 +159,11 @@ impl<K: KeyKind, V: Copy> Build<'_, K, V> {
         depth: usize,
         level: usize,
     ) -> Result<Handle> {
-        if entries.len() <= A_HANDFUL {
-            sort_handful::<K, V>(entries);
+        if entries.len() <= INSERTION_SORT_MAX {
+            insertion_sort::<K, V>(entries);
             return self.sorted(entries, depth, level);
         }
-        if entries.len() <= FEW {
+        if entries.len() <= CHAINED_MAX {
             return self.chained(entries, spare, depth, level);
         }
         if level >= INDEX_DEPTH_MAX {
@@ -210,7 +210,7 @@ impl<K: KeyKind, V: Copy> Build<'_, K, V> {
         let end = rest.iter().fold(K::len(*first), |end, entry| end.min(K::shared(*first, entry.0, depth)));
         let chains = Chains::of::<K, V>(entries, end);
         let own = match chains.first[0] {
-            NOBODY => Handle::NONE,
+            END_OF_CHAIN => Handle::NONE,
             first => {
                 let ended = chains.gather(first, entries, spare);
                 self.own(&spare[..ended])?
@@ -219,14 +219,14 @@ impl<K: KeyKind, V: Copy> Build<'_, K, V> {
         let base = self.children.len();
         for byte in chains.bytes {
             let first = chains.first[usize::from(byte) + 1];
-            let child = if chains.next[usize::from(first)] == NOBODY {
+            let child = if chains.next[usize::from(first)] == END_OF_CHAIN {
                 let (key, value) = entries[usize::from(first)];
                 self.tree.nodes.add_leaf(key, value)?.0
             } else {
                 let count = chains.gather(first, entries, spare);
                 let group = &mut spare[..count];
-                if count <= A_HANDFUL {
-                    sort_handful::<K, V>(group);
+                if count <= INSERTION_SORT_MAX {
+                    insertion_sort::<K, V>(group);
                 } else {
                     group.sort_by(|a, b| K::compare(a.0, b.0));
                 }
@@ -324,26 +324,29 @@ fn place<K: KeyKind>(key: K::Key<'_>, end: usize) -> usize {
 }
 
 /// Ends a chain.
-const NOBODY: u16 = u16::MAX;
+const END_OF_CHAIN: u16 = u16::MAX;
 
 /// Entries with the same byte behind a path, as chains in the order in which they come.
 struct Chains {
     /// The first entry of each place ([`place`]).
     first: [u16; 257],
     /// The entry behind each one.
-    next: [u16; FEW],
+    next: [u16; CHAINED_MAX],
     /// The bytes that somebody has.
-    bytes: Bytes,
+    bytes: ByteSet,
 }
 
 impl Chains {
-    /// Those of `entries`, at most [`FEW`] of them, behind `end` bytes.
+    /// Those of `entries`, at most [`CHAINED_MAX`] of them, behind `end` bytes.
     fn of<K: KeyKind, V>(entries: &[Entry<'_, K, V>], end: usize) -> Self {
-        let mut chains = Self { first: [NOBODY; 257], next: [NOBODY; FEW], bytes: Bytes::default() };
+        let mut chains =
+            Self { first: [END_OF_CHAIN; 257], next: [END_OF_CHAIN; CHAINED_MAX], bytes: ByteSet::default() };
         for (at, ((entry, _), next)) in entries.iter().zip(&mut chains.next).enumerate().rev() {
-            let byte = K::byte(*entry, end);
-            *next = std::mem::replace(&mut chains.first[byte.map_or(0, |byte| usize::from(byte) + 1)], at as u16);
-            byte.into_iter().for_each(|byte| chains.bytes.insert(byte));
+            let place = place::<K>(*entry, end);
+            *next = std::mem::replace(&mut chains.first[place], at as u16);
+            if let Some(byte) = place.checked_sub(1) {
+                chains.bytes.insert(byte as u8);
+            }
         }
         chains
     }
@@ -351,7 +354,7 @@ impl Chains {
     /// Copies the chain that begins with `at` to the front of `to`, and returns its length.
     fn gather<E: Copy>(&self, mut at: u16, entries: &[E], to: &mut [E]) -> usize {
         let mut count = 0;
-        while at != NOBODY {
+        while at != END_OF_CHAIN {
             to[count] = entries[usize::from(at)];
             count += 1;
             at = self.next[usize::from(at)];
@@ -361,7 +364,7 @@ impl Chains {
 }
 
 /// Puts `entries` in order; equal keys stay as they come.
-fn sort_handful<K: KeyKind, V: Copy>(entries: &mut [Entry<'_, K, V>]) {
+fn insertion_sort<K: KeyKind, V: Copy>(entries: &mut [Entry<'_, K, V>]) {
     for sorted in 1..entries.len() {
         let entry = entries[sorted];
         let mut at = sorted;

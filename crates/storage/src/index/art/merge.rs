@@ -21,7 +21,7 @@ use std::ops::Range;
 use parking_lot::Mutex;
 
 use super::RadixTree;
-use super::bytes::Bytes;
+use super::byte_set::ByteSet;
 use super::node::{Handle, Head, Kind, Node256};
 use super::nodes::Nodes;
 use crate::error::{Error, Result};
@@ -87,8 +87,8 @@ impl Places {
     }
 
     /// The bytes for which there are several.
-    fn several(&self) -> Bytes {
-        let mut bytes = Bytes::default();
+    fn several(&self) -> ByteSet {
+        let mut bytes = ByteSet::default();
         for (word, several) in bytes.0.iter_mut().zip(self.several.as_chunks::<64>().0) {
             *word = several.iter().rev().fold(0, |word, several| word << 1 | u64::from(*several));
         }

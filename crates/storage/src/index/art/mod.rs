@@ -12,7 +12,7 @@
 //! path in common and no more, those of a [`Direct256`](node::Kind) none behind their parent's byte.
 
 mod build;
-mod bytes;
+mod byte_set;
 mod insert;
 mod iter;
 mod merge;

@@ -204,5 +204,8 @@ mod tests {
         let texts: Vec<&[u8]> = texts.iter().map(String::as_bytes).collect();
         Encoder::of_next(&texts, 1 << 16, Some(&last), |_| false).unwrap();
         assert!(last.lock().is_none());
+        // Nor is anything said of texts by a sample that is empty.
+        let (share, _) = first.estimate(&[b"", b""], 0);
+        assert!((share - 1.0).abs() < f64::EPSILON, "{share}");
     }
 }

@@ -2,16 +2,16 @@
 
 /// A bit for each byte that is in the set.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Bytes(pub [u64; 4]);
+pub(super) struct ByteSet(pub [u64; 4]);
 
-impl Bytes {
+impl ByteSet {
     #[inline]
     pub fn insert(&mut self, byte: u8) {
         self.0[usize::from(byte / 64)] |= 1 << (byte % 64);
     }
 }
 
-impl IntoIterator for Bytes {
+impl IntoIterator for ByteSet {
     type Item = u8;
     type IntoIter = InOrder;
 
@@ -51,7 +51,7 @@ mod tests {
     #[test]
     fn bytes_come_in_order() {
         let of = |bytes: &[u8]| {
-            let mut set = Bytes::default();
+            let mut set = ByteSet::default();
             bytes.iter().for_each(|byte| set.insert(*byte));
             set.into_iter().collect::<Vec<_>>()
         };
