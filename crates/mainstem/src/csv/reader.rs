@@ -18,6 +18,7 @@ pub(super) const CHUNK_BYTES: usize = 1 << 20;
 pub(super) const BATCH_BYTES: usize = 4 << 20;
 
 /// Some rows, as text.
+#[derive(Clone)]
 pub(crate) struct TextBatch {
     /// One StringArray a column.
     pub(crate) columns: Vec<ArrayRef>,
@@ -127,7 +128,7 @@ impl<R: Read> CsvReader<R> {
         let mut columns: Vec<Fields> = self.names.iter().map(|_| Fields::default()).collect();
         let (mut lines, mut starts) = (Vec::new(), Vec::new());
         while lines.len() < rows && columns.iter().map(|c| c.text.len()).sum::<usize>() < BATCH_BYTES {
-            let (line, start) = (self.line, self.before + self.at as u64);
+            let (line, start) = (self.line, self.place());
             if !self.record(&mut columns)? {
                 break;
             }
@@ -135,6 +136,11 @@ impl<R: Read> CsvReader<R> {
             starts.push(start);
         }
         TextBatch::of(columns, lines, starts, &self.names)
+    }
+
+    /// Bytes before the next record, once the first was read.
+    pub(super) fn place(&self) -> u64 {
+        self.before + self.at as u64
     }
 
     /// Reads a record; false at the end of the file.

@@ -292,9 +292,9 @@ impl CopyIn<'_, '_> {
         let (segment_rows, threads) = self.chunks(&held);
         let rows = FileRows::of_stream(options, &columns)
             .converted_by(Conversion::of_all(&columns).ignoring(self.rejected.ignores()))
+            .for_load(self.takes_all())
             .with_chunks_as(input.head(), segment_rows, threads, held.bytes())
-            .with_chunk_bytes(self.env.settings.load_chunk_bytes())
-            .for_load(self.takes_all());
+            .with_chunk_bytes(self.env.settings.load_chunk_bytes());
         let cancel = self.env.cancel.clone();
         // How long the stream is shows as it comes.
         let mut hold = |chunks: usize| held.resize(to_usize(rows.held_bytes(threads, chunks)));
@@ -344,9 +344,9 @@ impl CopyIn<'_, '_> {
         let (segment_rows, threads) = self.chunks(&held);
         let rows = FileRows::new(&file, found.len(), options, &columns)
             .converted_by(Conversion::of_all(&columns).ignoring(self.rejected.ignores()))
+            .for_load(self.takes_all())
             .with_chunks_of(&open(path)?, segment_rows, threads, held.bytes())
-            .with_chunk_bytes(self.env.settings.load_chunk_bytes())
-            .for_load(self.takes_all());
+            .with_chunk_bytes(self.env.settings.load_chunk_bytes());
         held.resize(to_usize(rows.held_bytes(threads, rows.chunks())));
         rows.read(threads, |part| self.rows(part, &rows))
     }

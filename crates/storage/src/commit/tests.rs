@@ -8,7 +8,7 @@ use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 
 use crate::catalog::ColumnDefinition;
 use crate::database::Database;
-use crate::database::testing::{DoneOnDrop, Table, definition, on, options, pairs, rows_of, table};
+use crate::database::testing::{DoneOnDrop, Table, definition, on, options, pairs, rows_of, table, with_unique_values};
 use crate::disk::MemDisk;
 use crate::error::ErrorKind;
 use crate::limits;
@@ -162,15 +162,23 @@ fn a_commit_that_is_overtaken_takes_its_turn() {
     }
 }
 
-/// A load that makes the last run longer, between a commit's validation and its lock: its keys are seen.
+/// A load that makes the last run and its key index longer, between a commit's validation and its lock: its keys are
+/// seen.
 #[test]
 fn keys_of_a_run_that_was_extended_are_taken() {
     const LOAD: i64 = limits::COMMIT_ROWS_MAX as i64 + 1;
-    for (key, is_free) in [(LOAD + 7, false), (3 * LOAD, true)] {
-        let table = table(1_000);
+    let plain = || table(1_000);
+    let with_index = || with_unique_values(Database::in_memory(options()).unwrap(), 1_000);
+    for (table, (id, value), is_free) in [
+        (plain(), (LOAD + 7, -1), false),
+        (plain(), (3 * LOAD, -1), true),
+        (with_index(), (LOAD + 7, -1), false),
+        (with_index(), (-1, 10 * (LOAD + 7)), false),
+        (with_index(), (-1, 10 * LOAD + 1), true),
+    ] {
         table.insert(0..LOAD);
         let mut txn = table.begin();
-        table.insert_in(&mut txn, [key]);
+        table.write_in(&mut txn, &[], &[(id, Some(value))]).unwrap();
         let other = Table { db: table.db.clone(), id: table.id };
         let mut done = false;
         BEFORE_LOCK.set(Some(Box::new(move || {
@@ -182,8 +190,8 @@ fn keys_of_a_run_that_was_extended_are_taken() {
         drop(BEFORE_LOCK.take());
         assert_eq!(table.view().version().runs.len(), 1);
         match committed {
-            Ok(_) => assert!(is_free),
-            Err(error) => assert!(!is_free && error.kind() == ErrorKind::Conflict, "{error}"),
+            Ok(_) => assert!(is_free, "({id}, {value})"),
+            Err(error) => assert!(!is_free && error.kind() == ErrorKind::Conflict, "({id}, {value}): {error}"),
         }
         assert_eq!(ids(&table).len() as i64, 2 * LOAD + i64::from(is_free));
     }

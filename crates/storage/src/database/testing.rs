@@ -9,7 +9,7 @@ use arrow_array::types::Int64Type;
 use arrow_array::{Array, Int64Array, RecordBatch};
 
 use super::Database;
-use crate::catalog::{ColumnDefinition, TableDefinition};
+use crate::catalog::{ColumnDefinition, TableDefinition, UniqueDefinition};
 use crate::ids::{ColumnId, RowRef, TableId};
 use crate::row::Value;
 use crate::row::key::KeyCodec;
@@ -47,7 +47,16 @@ pub(crate) fn options() -> OpenOptions {
 }
 
 pub(crate) fn on(db: Database, segment_rows: u32) -> Table {
-    let mut definition = definition("t");
+    defined(db, definition("t"), segment_rows)
+}
+
+/// The same table whose values are a key, too.
+pub(crate) fn with_unique_values(db: Database, segment_rows: u32) -> Table {
+    let unique_keys = vec![UniqueDefinition { name: "u".into(), columns: vec!["v".into()] }];
+    defined(db, TableDefinition { unique_keys, ..definition("t") }, segment_rows)
+}
+
+fn defined(db: Database, mut definition: TableDefinition, segment_rows: u32) -> Table {
     definition.options.segment_rows = segment_rows;
     let mut txn = db.begin(TransactionMode::default()).unwrap();
     let id = txn.create_table(definition).unwrap();

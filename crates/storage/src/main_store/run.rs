@@ -125,30 +125,55 @@ impl Run {
     }
 
     /// Whether `load`, rows that come behind all of this run's in its order, may be a part of it, instead of a run
-    /// beside it. Both must be without key indexes, which have one order each. Segments of `segment_rows` rows must be
-    /// at least half full on average: small ones are for merges to join. There is a limit to segments, for each load
-    /// makes a list of them.
+    /// beside it. The same must hold for each key index, which has an order of its own. Segments of `segment_rows` rows
+    /// must be at least half full on average: small ones are for merges to join. There is a limit to segments, for each
+    /// load makes a list of them.
     #[must_use]
     pub fn may_take(&self, load: &Self, segment_rows: u32) -> bool {
-        let (Some(last), Some(first)) = (self.segments.last(), load.segments.first()) else { return false };
-        let follows = match (&last.segment.meta().key_bounds, &first.segment.meta().key_bounds) {
-            (None, None) => true,
-            (Some(last), Some(first)) => last.max <= first.min,
-            _ => false,
-        };
         let segments = (self.segments.len() + load.segments.len()) as u64;
         let are_full = segments * u64::from(segment_rows) <= 2 * (self.rows + load.rows) + 2 * u64::from(segment_rows);
         let are_few = segments <= limits::EXTENDED_RUN_SEGMENTS_MAX;
-        follows && are_full && are_few && self.indexes.is_empty() && load.indexes.is_empty()
+        let index_follows = |index: &RunIndex| {
+            load.index(index.key).is_some_and(|behind| {
+                let are_alike = index.is_by_hash() == behind.is_by_hash();
+                let either_is_empty = index.entries.is_empty() || behind.entries.is_empty();
+                either_is_empty || are_alike && behind.entries.follows(&index.entries)
+            })
+        };
+        let have_same_indexes = self.indexes.len() == load.indexes.len();
+        are_full && are_few && load.follows(self) && have_same_indexes && self.indexes.iter().all(index_follows)
     }
 
-    /// This run with the segments of `load` behind its own, under the same id.
+    /// Whether no key of this run lies below one of `before`, as far as their bounds tell.
+    fn follows(&self, before: &Self) -> bool {
+        let (Some(last), Some(first)) = (before.segments.last(), self.segments.first()) else { return false };
+        match (&last.segment.meta().key_bounds, &first.segment.meta().key_bounds) {
+            (None, None) => true,
+            (Some(last), Some(first)) => last.max <= first.min,
+            _ => false,
+        }
+    }
+
+    /// This run with the segments of `load` behind its own, and those of its key indexes behind its own indexes'. No id
+    /// changes.
     ///
     /// # Errors
-    /// As [`Run::new`].
+    /// As [`Run::new`]; internal when `load` has other key indexes.
     pub fn extended_by(&self, load: &Self) -> Result<Self> {
         let segments = self.segments.iter().chain(&load.segments).cloned().collect();
-        Ok(Self::new(self.id, segments)?.with_indexes(self.indexes.clone()))
+        let extended = |index: &RunIndex| {
+            let behind = load.index(index.key).ok_or_else(|| self.unlike_indexes(load))?;
+            Ok(RunIndex::new(index.key, Arc::new(index.entries.extended_by(&behind.entries)?)))
+        };
+        if self.indexes.len() != load.indexes.len() {
+            return Err(self.unlike_indexes(load));
+        }
+        let indexes = self.indexes.iter().map(extended).collect::<Result<Vec<_>>>()?;
+        Ok(Self::new(self.id, segments)?.with_indexes(indexes))
+    }
+
+    fn unlike_indexes(&self, load: &Self) -> Error {
+        Error::internal(format!("run {}: its extension {} has other key indexes", self.id, load.id))
     }
 
     /// The same under another id.
@@ -163,8 +188,20 @@ impl Run {
     pub fn behind(&self, then: &Self) -> Option<Self> {
         let is_new = |part: &&RunSegment| then.segment(part.segment.id()).is_none();
         let segments: Vec<_> = self.segments.iter().filter(is_new).cloned().collect();
+        if segments.is_empty() {
+            return None;
+        }
+        let none = |of: &Self| Self::new(of.id, Vec::new()).ok();
+        let index_behind = |index: &RunIndex| {
+            let entries = match then.index(index.key) {
+                Some(known) => index.entries.behind(&known.entries).or_else(|| none(&index.entries))?,
+                None => index.entries.with_id(index.entries.id),
+            };
+            Some(RunIndex::new(index.key, Arc::new(entries)))
+        };
+        let indexes = self.indexes.iter().map(index_behind).collect::<Option<Vec<_>>>()?;
         // Some of what is in order is in order.
-        if segments.is_empty() { None } else { Self::new(self.id, segments).ok() }
+        Some(Self::new(self.id, segments).ok()?.with_indexes(indexes))
     }
 
     fn check(&self) -> Result<()> {

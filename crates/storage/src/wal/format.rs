@@ -31,8 +31,9 @@ pub(super) const ROOM_BEHIND_BYTES: u64 = FILE_END_BYTES_MAX + WAL_ROOM_KEPT_BYT
 
 const MAGIC: &[u8; 8] = b"MSTEMWAL";
 const FILE_FORMAT_VERSION: u32 = 2;
-/// Since version 2 the metadata of a segment may say its own version.
-const RECORD_FORMAT_VERSION: u8 = 2;
+/// Since version 2 the metadata of a segment may say its own version; since 3 a run that extends another may have key
+/// indexes, which extend that one's.
+const RECORD_FORMAT_VERSION: u8 = 3;
 /// Where the header's checksum stands, in every format version.
 const HEADER_CRC_AT: usize = 60;
 

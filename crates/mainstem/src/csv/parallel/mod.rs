@@ -30,6 +30,7 @@ mod spare;
 mod blocks;
 mod columns;
 mod chunk;
+mod memory;
 mod pieces;
 mod stream;
 
@@ -44,11 +45,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arrow::array::ArrayRef;
-use mainstem_kernels::csv::{Marks, Summary, find_separators};
+use mainstem_kernels::csv::{Marks, Summary};
 use mainstem_storage::schema::Column;
 use mainstem_storage::{Error, Result};
 use parking_lot::{Condvar, Mutex};
 
+use self::memory::RowSizes;
 use self::spare::Spare;
 use super::CsvReader;
 use super::convert::{Conversion, Reject};
@@ -71,8 +73,6 @@ pub(crate) const SAMPLE_BYTES: usize = 64 << 10;
 /// Bytes of chunks that are read or wait to be taken, for each thread; but a chunk for each and one more. More of them
 /// take memory from the caches.
 const AHEAD_BYTES: u64 = 8 << 20;
-/// What a chunk takes with its arrays, in its own bytes, about.
-const CHUNK_COPIES: u64 = 2;
 /// Chunks that are not plain behind which none is read in pieces any more.
 const IRREGULAR_CHUNKS_MAX: usize = 4;
 /// Chunks that a buffer may have room for when it is used again.
@@ -96,6 +96,7 @@ pub(crate) struct FileRows<'a> {
     piece_bytes: usize,
     /// Bytes that chunks should take at most with their arrays.
     memory: u64,
+    sizes: RowSizes,
     /// Whether columns are in the form that storage takes for a load.
     is_load: bool,
     spare: Arc<Spare>,
@@ -200,6 +201,7 @@ impl<'a> FileRows<'a> {
             chunk_bytes: CHUNK_BYTES_MIN,
             piece_bytes: columns::BLOCK_BYTES,
             memory: u64::MAX,
+            sizes: RowSizes::UNKNOWN,
             is_load: false,
             spare: Arc::default(),
         }
@@ -241,11 +243,9 @@ impl<'a> FileRows<'a> {
     /// The same in chunks of about `rows` rows as long as those of `sample`, at most `bytes` bytes.
     fn in_chunks(mut self, sample: &[u8], rows: u64, bytes: u64, (threads, memory): (usize, u64)) -> Self {
         self.memory = memory;
-        let bytes = bytes.min(memory / (CHUNK_COPIES * (threads as u64 + 1)));
-        let mut separators = Vec::new();
-        let found = find_separators(sample, self.marks(), false, &mut separators);
-        let last = separators.last().map_or(0, |at| u64::from(*at) + 1);
-        let Some(row_bytes) = last.checked_div(found.line_feeds as u64) else { return self };
+        self.sizes = RowSizes::of_sample(sample, self.marks(), &self.conversion, self.is_load);
+        let bytes = bytes.min(self.sizes.within(memory / (threads as u64 + 1)));
+        let Some(row_bytes) = self.sizes.row_bytes else { return self };
         self.chunk_bytes = (row_bytes * rows).min(bytes).clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX);
         self
     }
@@ -280,14 +280,14 @@ impl<'a> FileRows<'a> {
     /// Chunks that `threads` threads read and hold, and that wait to be taken.
     fn ahead(&self, threads: usize) -> usize {
         let wanted = (AHEAD_BYTES / self.chunk_bytes) * threads as u64;
-        let room = self.memory / (CHUNK_COPIES * self.chunk_bytes);
+        let room = self.memory / self.sizes.held(self.chunk_bytes).max(1);
         wanted.min(room).max(threads as u64 + 1) as usize
     }
 
     /// Bytes that `threads` threads hold while they read `chunks` chunks, about.
     pub(crate) fn held_bytes(&self, threads: usize, chunks: usize) -> u64 {
         let threads = threads.clamp(1, chunks.clamp(1, THREADS_MAX));
-        CHUNK_COPIES * self.chunk_bytes * self.ahead(threads).min(chunks) as u64
+        self.sizes.held(self.chunk_bytes) * self.ahead(threads).min(chunks) as u64
     }
 
     /// Hands all rows to `take`, which this thread runs, in their order; `threads` others read them.

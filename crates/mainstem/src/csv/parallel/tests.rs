@@ -213,6 +213,39 @@ fn chunks_are_as_long_as_memory_allows() {
     }
 }
 
+/// What is counted of a chunk is what its arrays take, too, where they have more bytes than the file: NULL values of
+/// columns, and views of texts.
+#[test]
+fn chunks_are_counted_with_their_arrays() {
+    let options = CsvOptions::default();
+    let one = DataType::BigInt;
+    let narrow = DataType::Decimal { precision: 12, scale: 2 };
+    let text = DataType::Text { max_chars: None };
+    for (types, row, is_load, times) in [
+        (vec![one; 100], ",".repeat(99), true, 9.0),
+        (vec![narrow; 100], ",".repeat(99), true, 9.0),
+        (vec![narrow; 100], ",".repeat(99), false, 17.0),
+        (vec![text; 10], ",".repeat(9), true, 6.0),
+        (vec![text; 10], ",".repeat(9), false, 18.0),
+        (vec![one; 2], "123456789012,123456789012".to_owned(), true, 2.0),
+        (vec![text, one], format!("{},1", "long".repeat(100)), false, 2.1),
+        (vec![one, text], format!("1,\"{}\"", ",\n".repeat(200)), false, 2.1),
+    ] {
+        let columns = columns(&types);
+        let sample = format!("{row}\n").repeat(1_000);
+        let rows = FileRows::of_stream(&options, &columns).for_load(is_load);
+        let rows = rows.with_chunks_as(sample.as_bytes(), 1, 1, u64::MAX);
+        let counted = rows.held_bytes(1, 1) as f64 / CHUNK_BYTES_MIN as f64;
+        assert!((counted - times).abs() <= 0.06, "{counted} for {types:?}, {is_load}");
+        // And chunks are the shorter for it.
+        let memory = 40 << 20;
+        let long = FileRows::of_stream(&options, &columns).for_load(is_load);
+        let long = long.with_chunks_as(sample.as_bytes(), u64::MAX >> 16, 1, memory);
+        let held = long.held_bytes(1, usize::MAX);
+        assert!(held <= memory && held > memory - 2 * rows.held_bytes(1, 1), "{held} for {types:?}");
+    }
+}
+
 /// All threads have as many chunks, where these need not be much shorter for that; then each has all of its rows.
 #[test]
 fn threads_have_as_many_chunks() {
@@ -240,7 +273,7 @@ fn every_border_is_met() {
     let text = b"\xEF\xBB\xBFid,\"a \"\"long\"\"\nname\"\r\n1,\"x\ny\"\r\n2,\"say \"\"hi\"\"\"\r\n3,\r\n4,\"\"\r\n5,a\"b,c\"d\r\n6,end";
     let options = CsvOptions { header: true, ..CsvOptions::default() };
     let columns = columns(&[DataType::Integer, TEXT]);
-    let (arrays, lines) = serially(text, &options, &columns).unwrap();
+    let (arrays, lines, _) = serially(text, &options, &columns, false).unwrap();
     assert_eq!((arrays[0].len(), lines.as_slice()), (6, &[3, 5, 6, 7, 8, 9][..]));
     check(text, &options, &columns, 1..=text.len() as u64 + 1);
 }

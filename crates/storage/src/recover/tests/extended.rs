@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::*;
+use crate::database::testing::with_unique_values;
 use crate::limits::COMMIT_ROWS_MAX;
 use crate::merge::{MergeChoice, MergeJob, MergePlan, MergeReason};
 
@@ -66,20 +67,79 @@ fn ascending_loads_leave_one_run_across_restarts() {
     }
 }
 
-/// Runs of key indexes have an order of their own.
-#[test]
-fn runs_with_key_indexes_stay_as_they_are() {
-    let t = testing::table(1_000);
+/// Tries to commit `rows`.
+fn commit(t: &Table, rows: &[(i64, Option<i64>)]) -> crate::Result<()> {
     let mut txn = t.begin();
-    let mut definition = testing::definition("other");
-    definition.unique_keys = vec![crate::catalog::UniqueDefinition { name: "u".into(), columns: vec!["v".into()] }];
-    definition.options.segment_rows = 1_000;
-    let id = txn.create_table(definition).unwrap();
-    txn.commit().unwrap();
-    let other = Table { db: t.db.clone(), id };
-    (0..3).for_each(|number| load(&other, number));
-    assert_eq!(runs(&other), [LOAD as u64; 3]);
-    assert!(other.db.verify().is_empty());
+    t.write_in(&mut txn, &[], rows)?;
+    txn.commit().map(drop)
+}
+
+/// Entries of the key index of each run.
+fn entries(t: &Table) -> Vec<u64> {
+    t.view().version().runs.iter().map(|run| run.indexes()[0].entries().rows()).collect()
+}
+
+/// Key indexes of a run are extended with it where their keys ascend, too.
+#[test]
+fn ascending_loads_extend_key_indexes() {
+    for named_aside in [false, true] {
+        let disk = MemDisk::new();
+        let options = testing::options().inline_run_bytes(if named_aside { 0 } else { 64 << 10 });
+        let mut t = with_unique_values(Database::open_on(Arc::new(disk.clone()), options).unwrap(), 1_000);
+        let mut disk = disk;
+        for number in 0..6 {
+            let before = t.view();
+            let first = number * LOAD;
+            // One load has no values at all, so that its index is empty, and the first one neither.
+            let value = |id| (number % 3 != 0).then_some(10 * id);
+            let rows: Vec<_> = (first..first + LOAD).map(|id| (id, value(id))).collect();
+            commit(&t, &rows).unwrap();
+            assert_eq!(runs(&t), [(number + 1) as u64 * LOAD as u64], "aside: {named_aside}");
+            assert_eq!(rows_of(&before).len() as i64, number * LOAD);
+            // A value of each load so far is taken, and one between them is not.
+            for earlier in (0..=number).filter(|earlier| earlier % 3 != 0) {
+                let refused = commit(&t, &[(-1, Some(10 * (earlier * LOAD + 7)))]).unwrap_err();
+                assert_eq!(refused.sqlstate(), sqlstate::UNIQUE, "{refused}");
+            }
+            commit(&t, &[(-1, Some(71))]).unwrap();
+            t.delete(&[-1]);
+            if number == 2 {
+                t.db.checkpoint_now().unwrap();
+            }
+            if number % 2 == 1 {
+                (t, disk) = crashed(&t, &disk);
+                assert_eq!(runs(&t), [(number + 1) as u64 * LOAD as u64], "aside: {named_aside}");
+            }
+            assert!(t.db.verify().is_empty(), "{:?}", t.db.verify());
+        }
+        assert_eq!(entries(&t), [4 * LOAD as u64]);
+        assert_eq!(ids(&t), all(6));
+        t.db.merge(t.id).unwrap();
+        assert_eq!(entries(&t), [4 * LOAD as u64]);
+        assert!(t.db.verify().is_empty(), "{:?}", t.db.verify());
+    }
+}
+
+/// A load whose other keys lie among those of the last run makes a run of its own. A merge makes one of both, and
+/// writes none of the rows again.
+#[test]
+fn runs_whose_other_keys_do_not_ascend_stay_as_they_are() {
+    let t = with_unique_values(Database::in_memory(testing::options()).unwrap(), 1_000);
+    for number in 0..3 {
+        let rows: Vec<_> = (number * LOAD..(number + 1) * LOAD).map(|id| (id, Some(-id))).collect();
+        commit(&t, &rows).unwrap();
+    }
+    assert_eq!(runs(&t), [LOAD as u64; 3]);
+    let segments = |t: &Table| -> BTreeSet<_> {
+        let version = t.view();
+        let runs = version.version().runs.iter();
+        runs.flat_map(|run| run.segments()).map(|part| part.segment.id()).collect()
+    };
+    let before = segments(&t);
+    t.db.merge(t.id).unwrap();
+    assert_eq!(entries(&t), [3 * LOAD as u64]);
+    assert!(segments(&t).intersection(&before).count() > before.len() / 2, "{:?} of {before:?}", segments(&t));
+    assert!(t.db.verify().is_empty());
 }
 
 /// Many small ends of loads would make a run of small segments, which no merge looks at.
