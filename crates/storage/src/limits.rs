@@ -290,7 +290,9 @@ pub const MEMORY_UNITS: u64 = 64;
 /// many runs, all of which later look-ups ask.
 pub const SPILL_BYTES_MIN: u64 = 4 << 20;
 /// Runs of one table that a transaction may have written aside before it merges some: every look-up asks each of them.
-pub const OWN_RUNS_MAX: usize = MERGE_FAN_IN;
+/// More than one merge takes: what is committed at once is left to the merges of all, which nobody waits for. Fewer
+/// than those that hold up flushes (`merge::policy`).
+pub const OWN_RUNS_MAX: usize = MERGE_FAN_IN + MERGE_FAN_IN / 2;
 /// Rows at which a chunk of buffered rows is full: scans take it at once, and that many pointers less are shared.
 pub const OWN_CHUNK_ROWS: usize = BATCH_ROWS;
 /// Bytes at which it is.

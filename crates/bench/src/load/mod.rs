@@ -7,6 +7,7 @@
 //! 2. Rounds of each load, the engines in turn. A load makes the table anew, and reads the file into it.
 //! 3. After each of ours the rows are counted and a column is summed; the peer's rows are counted, too.
 //! 4. The same file by STDIN, and a query on the file itself, in the same way.
+//! 5. A file of the same rows in no order, into a table that is sorted by its primary key.
 //!
 //! Invariants: all have the same types. It does not own: what queries on the rows cost (`tpch`).
 
@@ -17,6 +18,7 @@ pub mod parse;
 pub mod scale;
 pub mod unload;
 
+use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
@@ -48,6 +50,13 @@ const FSYNCS_MAX: u64 = 3;
 const FSYNC_BYTES: u64 = 256 << 20;
 /// What a query on the file may take of the peer's time.
 const QUERY_SHARE: f64 = 1.0 / 2.0;
+/// The files: as they were written, and in no order.
+const LINES: &str = "lineitem.csv";
+const SHUFFLED: &str = "shuffled.csv";
+/// Scale factor up to which a file is shuffled, in memory.
+const SHUFFLED_FACTOR_MAX: f64 = 1.0;
+/// Lines of the file from one that is written to the next: a prime, so that each is written once.
+const STRIDE: usize = 1_000_003;
 
 /// Sizes.
 #[derive(Clone, Copy, Debug)]
@@ -96,12 +105,16 @@ pub fn run(plan: Plan, settings: &Settings, report: &mut Report) -> Result<(), F
     };
     let mut bench = Bench { plan, directory: directory.path(), rows, sum, bytes, peers, report };
     let memory = Database::in_memory()?;
-    bench.measure("lineitem, in memory", &memory, false, MEMORY_SHARE)?;
+    bench.measure("lineitem, in memory", &memory, (LINES, false), Some(MEMORY_SHARE))?;
     bench.stream("lineitem by STDIN, in memory", &memory)?;
     bench.query("sum from 'lineitem.csv'", &memory)?;
     memory.close()?;
     let disk = Database::open_with(directory.path().join("db"), OpenOptions::new())?;
-    bench.measure("lineitem, durable, primary key", &disk, true, DURABLE_SHARE)?;
+    bench.measure("lineitem, durable, primary key", &disk, (LINES, true), Some(DURABLE_SHARE))?;
+    if plan.factor <= SHUFFLED_FACTOR_MAX {
+        write_shuffled(directory.path())?;
+        bench.measure("lineitem in no order, durable, primary key", &disk, (SHUFFLED, true), None)?;
+    }
     disk.close()?;
     for note in bench.peers.notes() {
         bench.report.note(note);
@@ -122,10 +135,17 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    fn measure(&mut self, case: &str, database: &Database, has_key: bool, share: f64) -> Result<(), Failure> {
+    /// Loads `file` into a table, of ours one with a key if `has_key`.
+    fn measure(
+        &mut self,
+        case: &str,
+        database: &Database,
+        (file, has_key): (&str, bool),
+        share: Option<f64>,
+    ) -> Result<(), Failure> {
         let connection = database.connect()?;
-        let ours = script(self.directory, has_key);
-        let theirs = script(self.directory, false).join("; ");
+        let ours = script(&self.directory.join(file), has_key);
+        let theirs = script(&self.directory.join(file), false).join("; ");
         let told = Told { case, sql: &theirs, call: Call::Text, values: None };
         for (who, answers) in self.peers.tell(&told, &[None]) {
             if answers.first().is_none_or(|answer| answer.rows != self.rows) {
@@ -145,22 +165,22 @@ impl Bench<'_> {
         connection.execute("DROP TABLE lineitem")?;
         // Of DROP and CREATE TABLE one each; a load in memory has none.
         let allowed = (2 + FSYNCS_MAX + self.bytes / FSYNC_BYTES) as f64;
-        if let Some(figure) = Figure::of(case, "fsyncs", Unit::Count, &fsyncs).filter(|_| has_key) {
+        if let Some(figure) = Figure::of(case, "fsyncs", Unit::Count, &fsyncs).filter(|_| has_key && share.is_some()) {
             self.report.add(figure.to_reach(Reach::AtMost(allowed)))?;
         }
-        self.put(case, &duel, Some(share))
+        self.put(case, &duel, share)
     }
 
     /// The file as a stream that the program reads, by ours alone: the peer reads files.
     fn stream(&mut self, case: &str, database: &Database) -> Result<(), Failure> {
         let connection = database.connect()?;
-        let ours = script(self.directory, false);
+        let ours = script(&self.directory.join(LINES), false);
         let mut duel = Duel::default();
         for round in 0..self.plan.rounds {
             self.report.progress(format_args!("{case}: round {}", round + 1));
             let load = |()| -> Result<(), Failure> {
                 ours.iter().take(2).try_for_each(|sql| connection.execute(sql).map(drop))?;
-                let file = std::fs::File::open(self.directory.join("lineitem.csv"))?;
+                let file = std::fs::File::open(self.directory.join(LINES))?;
                 connection.copy_in("COPY lineitem FROM STDIN (FORMAT csv, HEADER true)", file)?;
                 Ok(())
             };
@@ -174,7 +194,7 @@ impl Bench<'_> {
     /// A query on the file itself, whose types both find out.
     fn query(&mut self, case: &str, database: &Database) -> Result<(), Failure> {
         let connection = database.connect()?;
-        let file = self.directory.join("lineitem.csv").display().to_string().replace('\'', "''");
+        let file = self.directory.join(LINES).display().to_string().replace('\'', "''");
         let sql = format!("SELECT count(*), CAST(sum(l_linenumber) AS BIGINT), sum(l_quantity) FROM '{file}'");
         self.peers.tell(&Told { case, sql: &sql, call: Call::Text, values: None }, &[None]);
         let mut duel = Duel::default();
@@ -203,9 +223,10 @@ impl Bench<'_> {
         let rate = self.bytes as f64 / 1e3 / figure.value.max(1e-9);
         self.report.note(format!("{case}: {rate:.0} MB/s"));
         let yardsticks = duel.yardsticks(milliseconds);
-        let compared = match yardsticks.first().zip(share) {
-            Some(((name, time), share)) => figure.beside(name, *time).to_reach(Reach::AtMostOfYardstick(share)),
-            None => figure,
+        let compared = match (yardsticks.first(), share) {
+            (Some((name, time)), Some(share)) => figure.beside(name, *time).to_reach(Reach::AtMostOfYardstick(share)),
+            (Some((name, time)), None) => figure.beside(name, *time),
+            (None, _) => figure,
         };
         Ok(self.report.add(compared)?)
     }
@@ -235,10 +256,25 @@ pub(crate) const LINE_ITEM_COLUMNS: &str = "l_orderkey BIGINT NOT NULL, l_partke
     l_commitdate DATE NOT NULL, l_receiptdate DATE NOT NULL, l_shipinstruct VARCHAR(25) NOT NULL, \
     l_shipmode VARCHAR(10) NOT NULL, l_comment VARCHAR(44) NOT NULL";
 
-/// The statements of a load.
-fn script(directory: &Path, has_key: bool) -> Vec<String> {
+/// Writes the lines of the file once more, each far from those that it stood beside.
+fn write_shuffled(directory: &Path) -> Result<(), Failure> {
+    let text = std::fs::read(directory.join(LINES))?;
+    let mut lines = text.split_inclusive(|byte| *byte == b'\n');
+    let mut out = std::io::BufWriter::new(std::fs::File::create(directory.join(SHUFFLED))?);
+    out.write_all(lines.next().unwrap_or_default())?;
+    let lines: Vec<&[u8]> = lines.collect();
+    for number in 0..lines.len() {
+        // The stride divides no number of lines that a scale factor has.
+        let line = lines.get(number * STRIDE % lines.len()).copied().unwrap_or_default();
+        out.write_all(line)?;
+    }
+    Ok(out.flush()?)
+}
+
+/// The statements of a load of `file`.
+fn script(file: &Path, has_key: bool) -> Vec<String> {
     let key = if has_key { ", PRIMARY KEY (l_orderkey, l_linenumber)" } else { "" };
-    let file = directory.join("lineitem.csv").display().to_string().replace('\'', "''");
+    let file = file.display().to_string().replace('\'', "''");
     vec![
         "DROP TABLE IF EXISTS lineitem".to_owned(),
         format!("CREATE TABLE lineitem ({LINE_ITEM_COLUMNS}{key})"),

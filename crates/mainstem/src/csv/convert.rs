@@ -66,6 +66,11 @@ impl<'a> Conversion<'a> {
         self
     }
 
+    /// Whether rows with texts that are no values are left out.
+    pub(super) fn ignores_rows(&self) -> bool {
+        self.ignores
+    }
+
     /// The columns that are read, with their places in the file.
     pub(super) fn wanted(&self) -> impl Iterator<Item = (usize, &'a Column)> {
         let all = self.columns;

@@ -372,30 +372,32 @@ impl Fields {
     }
 
     fn into_array(self, lines: &[u64], name: &str) -> Result<ArrayRef> {
-        let mut offsets = Vec::with_capacity(self.ends.len() + 1);
-        offsets.push(0);
-        offsets.extend_from_slice(&self.ends);
-        if let Err(e) = std::str::from_utf8(&self.text) {
-            let row = self.ends.partition_point(|end| (*end as usize) <= e.valid_up_to());
+        if let Some(row) = self.first_that_is_no_text() {
             let line = lines.get(row).copied().unwrap_or_default();
             return Err(Error::invalid(
                 "22021",
                 format!("line {line}, column \"{name}\": the bytes are no valid UTF-8"),
             ));
         }
+        let mut offsets = Vec::with_capacity(self.ends.len() + 1);
+        offsets.push(0);
+        offsets.extend_from_slice(&self.ends);
+        let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
         let nulls = NullBuffer::from(self.valid);
-        let array = StringArray::try_new(
-            OffsetBuffer::new(ScalarBuffer::from(offsets)),
-            Buffer::from_vec(self.text),
-            Some(nulls),
-        );
-        match array {
-            Ok(array) => Ok(Arc::new(array)),
-            // A character cut in two by a delimiter.
-            Err(_) => Err(Error::invalid(
-                "22021",
-                format!("near line {}, column \"{name}\": the bytes are no valid UTF-8", lines.first().unwrap_or(&0)),
-            )),
-        }
+        Ok(Arc::new(StringArray::try_new(offsets, Buffer::from_vec(self.text), Some(nulls))?))
+    }
+
+    /// The first field whose bytes are no UTF-8: all together may be, where fields end within a character.
+    fn first_that_is_no_text(&self) -> Option<usize> {
+        let (text, invalid) = match std::str::from_utf8(&self.text) {
+            Ok(text) => (text, None),
+            Err(e) => {
+                let (valid, _) = self.text.split_at(e.valid_up_to());
+                (std::str::from_utf8(valid).unwrap_or_default(), Some(e.valid_up_to()))
+            }
+        };
+        let ends = || self.ends.iter().map(|end| *end as usize);
+        let cuts = ends().position(|end| end < text.len() && !text.is_char_boundary(end));
+        cuts.or_else(|| invalid.map(|at| ends().take_while(|end| *end <= at).count()))
     }
 }

@@ -295,6 +295,7 @@ impl CopyIn<'_, '_> {
             .for_load(self.takes_all())
             .with_chunks_as(input.head(), segment_rows, threads, held.bytes())
             .with_chunk_bytes(self.env.settings.load_chunk_bytes());
+        let threads = rows.threads_within_memory(threads);
         let cancel = self.env.cancel.clone();
         // How long the stream is shows as it comes.
         let mut hold = |chunks: usize| held.resize(to_usize(rows.held_bytes(threads, chunks)));
@@ -347,6 +348,7 @@ impl CopyIn<'_, '_> {
             .for_load(self.takes_all())
             .with_chunks_of(&open(path)?, segment_rows, threads, held.bytes())
             .with_chunk_bytes(self.env.settings.load_chunk_bytes());
+        let threads = rows.threads_within_memory(threads);
         held.resize(to_usize(rows.held_bytes(threads, rows.chunks())));
         rows.read(threads, |part| self.rows(part, &rows))
     }

@@ -209,17 +209,8 @@ impl Loader {
             let bytes = self.make_room(&head, bytes)?;
             self.rows += take;
             self.bytes += bytes;
-            let came_in_order = self.comes_in_order;
-            self.comes_in_order = came_in_order && self.follows(&head)?;
+            self.comes_in_order = self.comes_in_order && self.follows(&head)?;
             self.buffer.push(head);
-            if !self.comes_in_order {
-                // What is sorted is of the table's types: texts of many batches may exceed 2 GiB. Those before are so
-                // already, unless they came in order.
-                let first = if came_in_order { 0 } else { self.buffer.len() - 1 };
-                for batch in self.buffer.iter_mut().skip(first) {
-                    *batch = with_own_types(batch, &self.schema)?;
-                }
-            }
             let whole = match self.is_segment() {
                 true => self.rows,
                 false => self.rows / self.segment_rows * self.segment_rows,

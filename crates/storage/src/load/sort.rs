@@ -17,6 +17,8 @@ pub(super) struct SortBuffer {
     source: Source,
     rows: usize,
     keys: Option<Keys>,
+    /// The first place of the order whose key is that of the place before.
+    first_repeated: Option<usize>,
     /// What it may use.
     threads: usize,
 }
@@ -28,7 +30,8 @@ enum Source {
         /// Row number at which each batch begins.
         starts: Vec<usize>,
     },
-    /// Whole columns: a row is then found by its number alone.
+    /// Whole columns: a row is then found by its number alone. To gather from batches (`interleave`) takes longer than
+    /// to join them first.
     Shuffled {
         columns: Vec<ArrayRef>,
         /// Row numbers in key order.
@@ -57,11 +60,13 @@ impl SortBuffer {
                 Some(codec.encode_arrays(&arrays)?)
             }
         };
-        let source = match keys.as_ref().filter(|keys| !keys.is_sorted()).map(Keys::sorted_permutation) {
+        let sorted = keys.as_ref().map(Keys::sorted);
+        let first_repeated = sorted.as_ref().and_then(|sorted| sorted.first_repeated);
+        let source = match sorted.filter(|sorted| !sorted.order.is_sorted()) {
             None => Source::Ordered { batches, starts },
-            Some(order) => Source::Shuffled { columns: whole_columns(batches, threads)?, order },
+            Some(sorted) => Source::Shuffled { columns: whole_columns(batches, threads)?, order: sorted.order },
         };
-        Ok(Self { source, rows, keys, threads })
+        Ok(Self { source, rows, keys, first_repeated, threads })
     }
 
     fn row(&self, position: usize) -> usize {
@@ -90,8 +95,7 @@ impl SortBuffer {
 
     /// The first key that two rows have.
     pub fn first_duplicate(&self) -> Option<&[u8]> {
-        let keys = self.keys.as_ref()?;
-        (1..self.rows).find(|at| keys.same(self.row(at - 1), self.row(*at))).map(|at| self.key(at))
+        self.first_repeated.map(|at| self.key(at))
     }
 
     /// The rows at `positions` of the order, column by column.

@@ -2,8 +2,9 @@
 //!
 //! A key index is a [`Run`] of entries (columns of the key, row reference), one for each row that has the key of the
 //! run it belongs to, in the order of the key. It is written, listed and dropped together with that run, which has one
-//! for each key of its table that is not its order. Indexes of segments of format version 2 and older have the hash of
-//! the encoded key in place of its columns, and are in the order of that: they find keys, and no ranges of them.
+//! for each key of its table that is not its order; where a load extends the run, that of the load extends it. Indexes
+//! of segments of format version 2 and older have the hash of the encoded key in place of its columns, and are in the
+//! order of that: they find keys, and no ranges of them.
 //!
 //! 1. [`RunIndex::sought`] says by which bytes an index is searched for a key.
 //! 2. [`Run::indexed_row`] turns an entry into the row it stands for; [`Run::find_indexed`] finds the row of a key.

@@ -130,18 +130,21 @@ impl Run {
     /// load makes a list of them.
     #[must_use]
     pub fn may_take(&self, load: &Self, segment_rows: u32) -> bool {
-        let segments = (self.segments.len() + load.segments.len()) as u64;
-        let are_full = segments * u64::from(segment_rows) <= 2 * (self.rows + load.rows) + 2 * u64::from(segment_rows);
-        let are_few = segments <= limits::EXTENDED_RUN_SEGMENTS_MAX;
-        let index_follows = |index: &RunIndex| {
+        let takes = |run: &Self, load: &Self| {
+            let segments = (run.segments.len() + load.segments.len()) as u64;
+            let rows = 2 * (run.rows + load.rows) + 2 * u64::from(segment_rows);
+            segments * u64::from(segment_rows) <= rows && segments <= limits::EXTENDED_RUN_SEGMENTS_MAX
+        };
+        let index_takes = |index: &RunIndex| {
             load.index(index.key).is_some_and(|behind| {
                 let are_alike = index.is_by_hash() == behind.is_by_hash();
                 let either_is_empty = index.entries.is_empty() || behind.entries.is_empty();
-                either_is_empty || are_alike && behind.entries.follows(&index.entries)
+                takes(&index.entries, &behind.entries)
+                    && (either_is_empty || are_alike && behind.entries.follows(&index.entries))
             })
         };
         let have_same_indexes = self.indexes.len() == load.indexes.len();
-        are_full && are_few && load.follows(self) && have_same_indexes && self.indexes.iter().all(index_follows)
+        takes(self, load) && load.follows(self) && have_same_indexes && self.indexes.iter().all(index_takes)
     }
 
     /// Whether no key of this run lies below one of `before`, as far as their bounds tell.
@@ -191,17 +194,20 @@ impl Run {
         if segments.is_empty() {
             return None;
         }
-        let none = |of: &Self| Self::new(of.id, Vec::new()).ok();
+        // Some of what is in order is in order; else all of it is looked at.
         let index_behind = |index: &RunIndex| {
-            let entries = match then.index(index.key) {
-                Some(known) => index.entries.behind(&known.entries).or_else(|| none(&index.entries))?,
-                None => index.entries.with_id(index.entries.id),
+            let id = index.entries.id;
+            let entries = match then.index(index.key).map(|known| index.entries.behind(&known.entries)) {
+                Some(Some(behind)) => behind,
+                Some(None) => Self::new(id, Vec::new()).unwrap_or_else(|_| index.entries.with_id(id)),
+                None => index.entries.with_id(id),
             };
-            Some(RunIndex::new(index.key, Arc::new(entries)))
+            RunIndex::new(index.key, Arc::new(entries))
         };
-        let indexes = self.indexes.iter().map(index_behind).collect::<Option<Vec<_>>>()?;
-        // Some of what is in order is in order.
-        Some(Self::new(self.id, segments).ok()?.with_indexes(indexes))
+        Some(match Self::new(self.id, segments) {
+            Ok(behind) => behind.with_indexes(self.indexes.iter().map(index_behind).collect::<Vec<_>>()),
+            Err(_) => self.with_id(self.id),
+        })
     }
 
     fn check(&self) -> Result<()> {

@@ -16,6 +16,7 @@ use crate::limits;
 use crate::main_store::RunSegment;
 use crate::order::{Cursor, Gather, KeyReader, Part, PartRows, Picks, Stop};
 use crate::run_writer::{RunWriter, SegmentTarget};
+use crate::threads::in_parallel;
 use crate::version::{ForwardedInput, ForwardingBuilder, Survivors};
 
 use super::{MergeOutcome, MergePlan};
@@ -72,6 +73,8 @@ pub struct MergeJob {
     places: Vec<Option<Places>>,
     outputs: Vec<(ContainerId, u32)>,
     picks: Picks,
+    /// That gather and encode columns.
+    threads: usize,
 }
 
 /// Where the rows of a delta went, among its own survivors.
@@ -104,11 +107,20 @@ impl MergeJob {
             writer: RunWriter::new(plan.schema.clone(), target),
             outputs: Vec::new(),
             picks: Picks::default(),
+            threads: 1,
             plan,
             control,
             cursor,
             forwarding,
         })
+    }
+
+    /// The same by `threads` threads, where somebody waits for it: what is in memory of columns grows with them.
+    #[must_use]
+    pub fn with_threads(mut self, threads: usize) -> Self {
+        self.writer = self.writer.with_threads(threads);
+        self.threads = threads;
+        self
     }
 
     /// Does the whole merge.
@@ -175,11 +187,17 @@ impl MergeJob {
         }
         let parts = self.cursor.parts();
         let gather = Gather::new(parts, &self.picks)?;
-        let columns = self.plan.schema.columns.iter().map(|column| {
+        let columns = &self.plan.schema.columns;
+        let columns = if self.threads > 1 {
             breathe();
-            gather.column(parts, column)
-        });
-        let columns = columns.collect::<Result<Vec<_>>>()?;
+            in_parallel(self.threads, columns.len(), |at| gather.column(parts, &columns[at]))?
+        } else {
+            let gathered = columns.iter().map(|column| {
+                breathe();
+                gather.column(parts, column)
+            });
+            gathered.collect::<Result<Vec<_>>>()?
+        };
         let control = self.control.clone();
         let go_on = || goes_on(&control, breathe);
         self.outputs.extend(self.writer.write_while(&columns, limits::WRITTEN_BLOCKS_KEPT_BYTES, &go_on)?);

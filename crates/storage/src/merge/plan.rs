@@ -119,10 +119,10 @@ impl MergePlan {
         runs + self.deltas.iter().map(|delta| u64::from(delta.rows())).sum::<u64>()
     }
 
-    /// Bytes that merging its runs takes at once, about: of each column in turn a block of every run, and one that is
-    /// written; what is kept of the blocks written; entries of key indexes.
+    /// Bytes that merging its runs by `threads` threads takes at once, about: of as many columns a block of every run,
+    /// and one that is written; what is kept of the blocks written; entries of key indexes.
     #[must_use]
-    pub fn memory_bytes(&self) -> usize {
+    pub fn memory_bytes(&self, threads: usize) -> usize {
         let block = |run: &Arc<Run>, column: &Column| {
             let metas = run.segments().iter().filter_map(|part| part.segment.meta().column(column.id));
             metas.filter_map(|meta| Some(meta.block.as_ref()?.len)).max().unwrap_or(0)
@@ -131,11 +131,13 @@ impl MergePlan {
             let blocks = self.runs.iter().map(|run| block(run, column));
             blocks.fold((0, 0), |(sum, largest), bytes| (sum + bytes, largest.max(bytes)))
         };
-        let (mut read, mut written) = (0, 0);
+        let (mut read, mut written) = (Vec::with_capacity(self.schema.columns.len()), 0);
         for (sum, largest) in self.schema.columns.iter().map(of_column) {
-            read = read.max(sum + largest);
+            read.push(sum + largest);
             written += largest;
         }
+        read.sort_unstable();
+        let read = read.iter().rev().take(threads.max(1)).sum::<u64>();
         let entries = match self.schema.indexed_keys().count() as u64 {
             0 => 0,
             keys => (self.rows() * keys).min(limits::KEY_INDEX_SORT_ENTRIES as u64) * limits::KEY_INDEX_ENTRY_BYTES,

@@ -3,9 +3,9 @@
 //! Comes in: a bitmap over the range. Goes out: their values in a column, which are unpacked and left out in one pass
 //! where the encoding can, and filtered as arrays otherwise.
 
-use std::cell::OnceCell;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::OnceLock;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -36,7 +36,7 @@ pub(crate) struct Kept {
     rows: usize,
     count: usize,
     /// For columns that are no numbers: where runs of rows begin and end, found once for all of them.
-    others: OnceCell<FilterPredicate>,
+    others: OnceLock<FilterPredicate>,
 }
 
 impl Kept {
@@ -48,7 +48,7 @@ impl Kept {
 
     /// As [`Kept::new`], where it is known that they are `count`.
     pub fn counted(words: Vec<u64>, rows: usize, count: usize) -> Self {
-        Self { words, rows, count, others: OnceCell::new() }
+        Self { words, rows, count, others: OnceLock::new() }
     }
 
     /// A bit for each row of the range.

@@ -6,8 +6,9 @@
 //! that a savepoint holds.
 //!
 //! When there are more than [`limits::OWN_RUNS_MAX`] runs of a table, as the policy of `merge` says some of them are
-//! merged here and now, in the transaction's own thread, so that a look-up asks few: a row is rewritten about once each
-//! time that the rows written aside grow eightfold. Savepoints and views of before keep the runs that they know.
+//! merged here and now, by the transaction's own thread and those that help loads, so that a look-up asks few: a row is
+//! rewritten about once each time that the rows written aside grow eightfold. Savepoints and views of before keep the
+//! runs that they know.
 //!
 //! Such a merge is part of its statement, and of no lane: the background neither waits for it nor has its inputs, and
 //! yields to it as to any work of users (contract 8). One at a time in the database does so, whose memory is a part of
@@ -206,13 +207,15 @@ impl Transaction {
         let runs: Vec<_> = chosen.cloned().collect();
         let of_runs = |id: ContainerId| runs.iter().any(|run| run.segment(id).is_some());
         let plan = MergePlan::of_own(own.schema().clone(), runs.clone(), own.deletes().collect(of_runs));
-        let _counted = self.engine.memory.charge(MemoryKind::Reserve, plan.memory_bytes());
+        let threads = self.engine.load_threads();
+        let _counted = self.engine.memory.charge(MemoryKind::Reserve, plan.memory_bytes(threads));
         let ask = || {
             if self.engine.check_open().and_then(|()| self.waiting.go_on()).is_err() {
                 control.cancel();
             }
         };
-        let outcome = MergeJob::new(plan, self.engine.load_target(), control.clone())?.run_at(&ask)?;
+        let job = MergeJob::new(plan, self.engine.load_target(), control.clone())?;
+        let outcome = job.with_threads(threads).run_at(&ask)?;
         let mut own = TableWrites::clone(own);
         own.merged(&choice.runs, outcome.output);
         self.writes.tables.insert(table, Arc::new(own));

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use mainstem_storage::database::Database;
+use mainstem_storage::limits::OWN_RUNS_MAX;
 use mainstem_storage::predicate::CompareOp;
 
 use crate::support::*;
@@ -193,7 +194,11 @@ fn what_went_aside_and_was_merged_is_as_it_was_written() {
                 mark = Some((txn.savepoint(), model.clone()));
             }
         }
-        assert!(spills.len() > 24 && merges > 1 && runs <= 8, "{} spills, {merges} merges, {runs} runs", spills.len());
+        assert!(
+            spills.len() > 24 && merges > 1 && runs <= OWN_RUNS_MAX,
+            "{} spills, {merges} merges, {runs} runs",
+            spills.len()
+        );
         assert_eq!(all(&txn, t), model.values().cloned().collect::<Vec<_>>(), "{definition:?}");
         let (mark, then) = mark.unwrap();
         txn.rollback_to(&mark).unwrap();

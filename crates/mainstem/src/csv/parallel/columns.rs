@@ -97,6 +97,11 @@ fn is_text(data_type: DataType, is_load: bool) -> bool {
     matches!(data_type, DataType::Text { .. }) || is_load && matches!(data_type, DataType::Char { .. })
 }
 
+/// Whether arrays of blocks are joined at the end, so that all of it is there twice.
+pub(super) fn is_joined(data_type: DataType) -> bool {
+    matches!(Values::new(data_type, false, &Spare::default()), Values::Others(_))
+}
+
 /// A column that grows block by block.
 struct Builder<'a> {
     /// Where it is in the file.

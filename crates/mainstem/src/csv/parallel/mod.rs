@@ -243,7 +243,7 @@ impl<'a> FileRows<'a> {
     /// The same in chunks of about `rows` rows as long as those of `sample`, at most `bytes` bytes.
     fn in_chunks(mut self, sample: &[u8], rows: u64, bytes: u64, (threads, memory): (usize, u64)) -> Self {
         self.memory = memory;
-        self.sizes = RowSizes::of_sample(sample, self.marks(), &self.conversion, self.is_load);
+        self.sizes = RowSizes::of_sample(sample, self.options, &self.conversion, self.is_load);
         let bytes = bytes.min(self.sizes.within(memory / (threads as u64 + 1)));
         let Some(row_bytes) = self.sizes.row_bytes else { return self };
         self.chunk_bytes = (row_bytes * rows).min(bytes).clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX);
@@ -282,6 +282,12 @@ impl<'a> FileRows<'a> {
         let wanted = (AHEAD_BYTES / self.chunk_bytes) * threads as u64;
         let room = self.memory / self.sizes.held(self.chunk_bytes).max(1);
         wanted.min(room).max(threads as u64 + 1) as usize
+    }
+
+    /// How many of `threads` threads have room for a chunk each, and one more that waits: at least one.
+    pub(crate) fn threads_within_memory(&self, threads: usize) -> usize {
+        let chunks = self.memory / self.sizes.held(self.chunk_bytes).max(1);
+        threads.min(usize::try_from(chunks).unwrap_or(usize::MAX).saturating_sub(1)).max(1)
     }
 
     /// Bytes that `threads` threads hold while they read `chunks` chunks, about.

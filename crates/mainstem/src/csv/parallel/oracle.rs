@@ -78,38 +78,70 @@ pub(super) fn serially(text: &[u8], options: &CsvOptions, columns: &[Column], ig
     Ok((joined(parts, columns), lines, rejects))
 }
 
-/// All errors up to the first malformed row, each with the bytes before its row: those of values are none if `ignores`.
-fn errors(text: &[u8], options: &CsvOptions, columns: &[Column], ignores: bool) -> Vec<(u64, String)> {
+/// What is wrong with a row: what is told of some rows is the least.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Wrong {
+    kind: Kind,
+    column: usize,
+    /// The bytes before its row.
+    place: u64,
+    error: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Malformed,
+    NoText,
+    NoValue,
+}
+
+/// All that is wrong up to the first malformed row, row after row: no values if `ignores`.
+fn all_wrong(text: &[u8], options: &CsvOptions, columns: &[Column], ignores: bool) -> Vec<Wrong> {
     let mut reader = reader(text, options, columns);
     let mut all = Vec::new();
+    // Steps over what stands before the first row, so that its place is known.
+    if let Err(error) = reader.next_batch(0) {
+        return vec![Wrong { kind: Kind::Malformed, column: 0, place: 0, error: error.to_string() }];
+    }
     loop {
         let place = reader.place();
         match reader.next_batch(1) {
             Ok(None) => return all,
             Err(error) => {
-                all.push((place, error.to_string()));
-                // Behind bytes that are no UTF-8 there may be malformed rows, which are told first.
-                if error.sqlstate() != "22021" {
+                // The one error that does not end the reading names its column: there may be a malformed row behind.
+                let message = error.to_string();
+                let column = message.split("column \"c").nth(1).and_then(|rest| rest.split('"').next());
+                let column = column.and_then(|number| number.parse().ok()).unwrap_or_default();
+                let is_malformed = error.sqlstate() != "22021";
+                let kind = if is_malformed { Kind::Malformed } else { Kind::NoText };
+                all.push(Wrong { kind, column, place, error: message });
+                if is_malformed {
                     return all;
                 }
             }
             Ok(Some(row)) => {
                 for column in 0..columns.len() {
                     let conversion = Conversion::of_all(columns).ignoring(ignores);
-                    let error = conversion.of_some(&[column]).rows(row.clone()).err();
-                    all.extend(error.map(|error| (row.starts[0], error.to_string())));
+                    if let Err(error) = conversion.of_some(&[column]).rows(row.clone()) {
+                        all.push(Wrong { kind: Kind::NoValue, column, place, error: error.to_string() });
+                    }
                 }
             }
         }
     }
 }
 
-/// A file of several chunks tells an error of the first chunk that has one: a malformed row of it, or that of its first
-/// column with one, where the oracle tells it of the file.
-fn is_of_first_chunk(found: &str, errors: &[(u64, String)], chunk_bytes: u64) -> bool {
-    let Some((first, _)) = errors.first() else { return false };
-    let of_first = errors.iter().take_while(|(place, _)| place / chunk_bytes == first / chunk_bytes);
-    of_first.into_iter().any(|(_, error)| error == found)
+/// Whether `found` is what is told of the first rows with something wrong, as many as one chunk has: those that begin
+/// in the same `chunk_bytes`, or some of them where nobody knows where chunks end.
+fn is_of_first_chunk(found: &str, wrong: &[Wrong], chunk_bytes: Option<u64>) -> bool {
+    let told = |wrong: &[Wrong]| wrong.iter().min().is_some_and(|least| least.error == found);
+    match (chunk_bytes, wrong.first()) {
+        (Some(bytes), Some(first)) => {
+            let is_behind = |wrong: &Wrong| wrong.place / bytes != first.place / bytes;
+            told(&wrong[..wrong.iter().position(is_behind).unwrap_or(wrong.len())])
+        }
+        _ => (1..=wrong.len()).any(|count| told(&wrong[..count])),
+    }
 }
 
 /// In the form of a load if `is_load`.
@@ -157,10 +189,10 @@ fn as_stream(rows: &FileRows<'_>, text: &[u8], columns: &[Column]) -> Outcome {
 
 pub(super) fn check(text: &[u8], options: &CsvOptions, columns: &[Column], chunks: impl IntoIterator<Item = u64>) {
     let expected = [false, true].map(|ignores| serially(text, options, columns, ignores));
-    let errors = [false, true].map(|ignores| errors(text, options, columns, ignores));
+    let wrong = [false, true].map(|ignores| all_wrong(text, options, columns, ignores));
     let bytes = text.len() as u64;
     for chunk_bytes in chunks.into_iter().chain([u64::MAX]) {
-        for (ignores, (expected, errors)) in [false, true].into_iter().zip(expected.iter().zip(&errors)) {
+        for (ignores, (expected, wrong)) in [false, true].into_iter().zip(expected.iter().zip(&wrong)) {
             let conversion = Conversion::of_all(columns).ignoring(ignores);
             let file = text.to_vec();
             let file = |is_load| {
@@ -169,15 +201,12 @@ pub(super) fn check(text: &[u8], options: &CsvOptions, columns: &[Column], chunk
             };
             let stream = FileRows::of_stream(options, columns).converted_by(conversion);
             let stream = as_stream(&stream.with_chunks(chunk_bytes.min(bytes + 1)), text, columns);
-            // Nobody knows where a stream is cut: its first chunk with an error may be any, as far as this can tell.
-            for (found, of, told_within) in [
-                (file(false), "file", chunk_bytes.max(3)),
-                (file(true), "load", chunk_bytes.max(3)),
-                (stream, "stream", u64::MAX),
-            ] {
+            let of_file = Some(chunk_bytes.max(3));
+            for (found, of, told_within) in
+                [(file(false), "file", of_file), (file(true), "load", of_file), (stream, "stream", None)]
+            {
                 let may_differ = chunk_bytes != u64::MAX && expected.is_err();
-                let is_other_error =
-                    || found.as_ref().is_err_and(|found| is_of_first_chunk(found, errors, told_within));
+                let is_other_error = || found.as_ref().is_err_and(|found| is_of_first_chunk(found, wrong, told_within));
                 assert!(
                     found == *expected || may_differ && is_other_error(),
                     "{:?} as a {of} in chunks of {chunk_bytes}, {ignores}: {found:?} instead of {expected:?}",

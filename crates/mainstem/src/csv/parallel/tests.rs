@@ -217,32 +217,39 @@ fn chunks_are_as_long_as_memory_allows() {
 /// columns, and views of texts.
 #[test]
 fn chunks_are_counted_with_their_arrays() {
-    let options = CsvOptions::default();
     let one = DataType::BigInt;
     let narrow = DataType::Decimal { precision: 12, scale: 2 };
     let text = DataType::Text { max_chars: None };
     for (types, row, is_load, times) in [
-        (vec![one; 100], ",".repeat(99), true, 9.0),
-        (vec![narrow; 100], ",".repeat(99), true, 9.0),
-        (vec![narrow; 100], ",".repeat(99), false, 17.0),
-        (vec![text; 10], ",".repeat(9), true, 6.0),
-        (vec![text; 10], ",".repeat(9), false, 18.0),
+        (vec![one; 100], ",".repeat(99), true, 17.0),
+        (vec![narrow; 100], ",".repeat(99), true, 17.0),
+        (vec![narrow; 100], ",".repeat(99), false, 25.0),
+        (vec![DataType::Time; 100], ",".repeat(99), true, 25.0),
+        (vec![text; 10], ",".repeat(9), true, 14.0),
+        (vec![text; 10], ",".repeat(9), false, 26.0),
         (vec![one; 2], "123456789012,123456789012".to_owned(), true, 2.0),
         (vec![text, one], format!("{},1", "long".repeat(100)), false, 2.1),
         (vec![one, text], format!("1,\"{}\"", ",\n".repeat(200)), false, 2.1),
     ] {
         let columns = columns(&types);
-        let sample = format!("{row}\n").repeat(1_000);
+        // A long header, and a row that is cut, tell nothing.
+        let header = format!("{}\n", "name,".repeat(2_000));
+        let sample = format!("{header}{}{},,", format!("{row}\n").repeat(1_000), "1".repeat(5_000));
+        let options = CsvOptions { header: true, ..CsvOptions::default() };
         let rows = FileRows::of_stream(&options, &columns).for_load(is_load);
         let rows = rows.with_chunks_as(sample.as_bytes(), 1, 1, u64::MAX);
         let counted = rows.held_bytes(1, 1) as f64 / CHUNK_BYTES_MIN as f64;
         assert!((counted - times).abs() <= 0.06, "{counted} for {types:?}, {is_load}");
         // And chunks are the shorter for it.
-        let memory = 40 << 20;
+        let memory = 60 << 20;
         let long = FileRows::of_stream(&options, &columns).for_load(is_load);
         let long = long.with_chunks_as(sample.as_bytes(), u64::MAX >> 16, 1, memory);
         let held = long.held_bytes(1, usize::MAX);
         assert!(held <= memory && held > memory - 2 * rows.held_bytes(1, 1), "{held} for {types:?}");
+        // Threads are as few as have room for chunks of the least length.
+        let tight = FileRows::of_stream(&options, &columns).for_load(is_load);
+        let tight = tight.with_chunks_as(sample.as_bytes(), 1, 8, 5 * rows.held_bytes(1, 1) + 1_000);
+        assert_eq!((tight.threads_within_memory(8), tight.threads_within_memory(2)), (4, 2), "{types:?}");
     }
 }
 

@@ -17,6 +17,23 @@ enum Shape {
     Variable { ends: Vec<usize> },
 }
 
+/// The order of some keys.
+#[derive(Debug)]
+pub struct Sorted {
+    /// Row numbers in key order; equal keys in row order.
+    pub order: Vec<u32>,
+    /// The first place of the order whose row has the key of the row before it.
+    pub first_repeated: Option<usize>,
+}
+
+impl Sorted {
+    /// Of numbers that are equal where keys are, in their order, with their rows.
+    fn of<T: PartialEq>(numbered: &[(T, u32)]) -> Self {
+        let first_repeated = numbered.windows(2).position(|pair| pair[0].0 == pair[1].0).map(|at| at + 1);
+        Self { order: rows_of(numbered), first_repeated }
+    }
+}
+
 /// Keys below which sorting by comparison beats counting digits.
 const RADIX_KEYS_MIN: usize = 256;
 
@@ -111,23 +128,54 @@ impl Keys {
     /// The row numbers in key order; equal keys stay in row order.
     #[must_use]
     pub fn sorted_permutation(&self) -> Vec<u32> {
+        self.sorted().order
+    }
+
+    /// The row numbers in key order, as [`Keys::sorted_permutation`], and whether a key is there twice.
+    #[must_use]
+    pub fn sorted(&self) -> Sorted {
         if self.is_sorted() {
-            return (0..self.len() as u32).collect();
+            let first_repeated = (1..self.len()).find(|at| self.same(at - 1, *at));
+            return Sorted { order: (0..self.len() as u32).collect(), first_repeated };
         }
         match self.shape {
             Shape::Fixed { width: 8, .. } => radix_sorted(self.words().zip(0..).collect()),
             Shape::Fixed { width, .. } if width <= 8 => radix_sorted(self.numbered(prefix)),
-            Shape::Fixed { width, .. } if width <= 16 => {
+            Shape::Fixed { width, .. } => {
+                let varying = self.varying_bytes(width);
+                if varying.len() <= 8 {
+                    let number = |key: &[u8]| varying.iter().fold(0, |number, at| number << 8 | u64::from(key[*at]));
+                    return radix_sorted(self.numbered(number));
+                }
+                if width > 16 {
+                    return self.sorted_by_prefix();
+                }
                 let mut numbered = self.numbered(wide_prefix);
                 numbered.sort_unstable();
-                rows_of(numbered)
+                Sorted::of(&numbered)
             }
-            _ => {
-                let mut numbered = self.numbered(prefix);
-                numbered.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| self.compare_rows(a.1, b.1)));
-                rows_of(numbered)
+            Shape::Variable { .. } => self.sorted_by_prefix(),
+        }
+    }
+
+    fn sorted_by_prefix(&self) -> Sorted {
+        let mut numbered = self.numbered(prefix);
+        numbered.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| self.compare_rows(a.1, b.1)));
+        let repeats = |(a, b): (&(u64, u32), &(u64, u32))| a.0 == b.0 && self.same(a.1 as usize, b.1 as usize);
+        let first_repeated = numbered.iter().zip(numbered.iter().skip(1)).position(repeats).map(|at| at + 1);
+        Sorted { order: rows_of(&numbered), first_repeated }
+    }
+
+    /// Places of the bytes that are not the same in all keys, which are of `width` bytes: these alone order them.
+    fn varying_bytes(&self, width: usize) -> Vec<usize> {
+        let Some(first) = self.data.get(..width) else { return Vec::new() };
+        let mut differ = vec![0; width];
+        for key in self.data.chunks_exact(width) {
+            for ((differ, byte), first) in differ.iter_mut().zip(key).zip(first) {
+                *differ |= byte ^ first;
             }
         }
+        (0..width).filter(|at| differ[*at] != 0).collect()
     }
 
     fn compare_rows(&self, a: u32, b: u32) -> Ordering {
@@ -164,15 +212,15 @@ fn padded<const W: usize>(key: &[u8]) -> [u8; W] {
     bytes
 }
 
-fn rows_of<T>(numbered: Vec<(T, u32)>) -> Vec<u32> {
-    numbered.into_iter().map(|(_, row)| row).collect()
+fn rows_of<T>(numbered: &[(T, u32)]) -> Vec<u32> {
+    numbered.iter().map(|(_, row)| *row).collect()
 }
 
 /// Rows by number, then row: least significant byte first, leaving out bytes that are the same in all numbers.
-fn radix_sorted(mut numbered: Vec<(u64, u32)>) -> Vec<u32> {
+fn radix_sorted(mut numbered: Vec<(u64, u32)>) -> Sorted {
     if numbered.len() < RADIX_KEYS_MIN {
         numbered.sort_unstable();
-        return rows_of(numbered);
+        return Sorted::of(&numbered);
     }
     let mut counts = vec![[0u32; 256]; 8];
     for (number, _) in &numbered {
@@ -196,5 +244,5 @@ fn radix_sorted(mut numbered: Vec<(u64, u32)>) -> Vec<u32> {
         }
         std::mem::swap(&mut numbered, &mut other);
     }
-    rows_of(numbered)
+    Sorted::of(&numbered)
 }

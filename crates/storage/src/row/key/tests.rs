@@ -88,6 +88,32 @@ proptest! {
             prop_assert_eq!(order, expected);
         }
     }
+
+    /// Keys whose bytes differ in few places and in all, some of them twice.
+    #[test]
+    fn orders_tell_the_first_key_that_is_there_twice(
+        keys in prop::collection::vec(prop::collection::vec(0..3u8, 24), 2..600),
+        varying in prop::collection::vec(any::<bool>(), 24),
+        cut in 0..24usize,
+    ) {
+        for width in [3, 8, 12, 16, 24] {
+            let byte = |key: &Vec<u8>, at: usize| if varying[at] { key[at] } else { 7 };
+            let fixed: Vec<Vec<u8>> = keys.iter().map(|key| (0..width).map(|at| byte(key, at)).collect()).collect();
+            let ragged: Vec<Vec<u8>> = keys.iter().map(|key| key[..width.min(cut + usize::from(key[0]))].to_vec()).collect();
+            let ends = ragged.iter().scan(0, |end, key| { *end += key.len(); Some(*end) }).collect();
+            let of_ragged = Keys::variable(ragged.concat(), ends);
+            for (keys, sorted) in [
+                (&fixed, Keys::fixed(fixed.concat(), width, fixed.len()).sorted()),
+                (&ragged, of_ragged.sorted()),
+            ] {
+                let mut expected: Vec<u32> = (0..keys.len() as u32).collect();
+                expected.sort_by_key(|row| &keys[*row as usize]);
+                let is_repeated = |at: &usize| keys[expected[at - 1] as usize] == keys[expected[*at] as usize];
+                prop_assert_eq!(sorted.first_repeated, (1..keys.len()).find(is_repeated));
+                prop_assert_eq!(sorted.order, expected);
+            }
+        }
+    }
 }
 
 #[test]
