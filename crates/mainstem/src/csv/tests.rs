@@ -81,9 +81,11 @@ fn malformed_records_are_named() {
         (b"1,2\n3,\"4\n5\n", "22P04", "line 2: unterminated quoted field in column \"c1\""),
         (b"1,2\r3,4\n", "22P04", "line 1: unquoted carriage return"),
         (b"1,2\n3,\xFF\n", "22021", "line 2, column \"c1\""),
+        // A character that the end of a row cuts: the bytes of the column are UTF-8 all the same.
+        (b"a,2\n\xC3,4\n\xA9,6\n", "22021", "line 2, column \"c0\""),
         (b"1,2\n\n", "22P04", "line 2: missing data"),
     ] {
-        let error = read(text, 2, &CsvOptions::default(), 2).unwrap_err();
+        let error = read(text, 2, &CsvOptions::default(), 8).unwrap_err();
         assert_eq!(error.sqlstate(), code);
         assert!(error.message().contains(says), "{error}");
     }

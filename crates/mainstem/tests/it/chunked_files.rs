@@ -93,6 +93,33 @@ fn files_in_chunks_are_loaded_as_byte_by_byte() {
     }
 }
 
+/// Rows that have to be sorted, of chunks that are read in several ways and so come in several forms.
+#[test]
+fn files_in_no_order_are_loaded_as_sorted_ones() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, sorted) = (dir.path().join("shuffled.csv"), dir.path().join("sorted.csv"));
+    let keyed = COLUMNS.replace("NOT NULL", "PRIMARY KEY");
+    let line = |place: usize| {
+        let n = place * 7_919 % ROWS;
+        let text = match place {
+            0..3_000 if n.is_multiple_of(2) => format!("\"\n\n{n},like,a,row\n\""),
+            0..3_000 => "x\"y\"z".to_owned(),
+            12_000..15_000 => String::new(),
+            _ => format!("text {}", n % 97),
+        };
+        (n, row(n, &text, if place < 20_000 { "w" } else { "\"é\"" }))
+    };
+    let mut lines: Vec<(usize, String)> = (0..ROWS).map(line).collect();
+    std::fs::write(&path, lines.iter().map(|(_, line)| line.as_str()).collect::<String>()).unwrap();
+    lines.sort_unstable_by_key(|(n, _)| *n);
+    std::fs::write(&sorted, lines.iter().map(|(_, line)| line.as_str()).collect::<String>()).unwrap();
+    let expected = loaded(&keyed, "SET threads = 1", &sorted, ", ESCAPE '\\'");
+    for (threads, bytes) in [(3, "64kB"), (2, "300kB"), (1, "0")] {
+        let settings = format!("SET threads = {threads}; SET load_chunk_bytes = '{bytes}'");
+        assert_eq!(loaded(&keyed, &settings, &path, ""), expected, "{settings}");
+    }
+}
+
 /// What is wrong in a piece of a chunk is told with the line that it has in the file.
 #[test]
 fn errors_of_files_in_chunks_name_lines() {

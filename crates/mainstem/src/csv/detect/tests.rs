@@ -223,6 +223,20 @@ fn fields() -> impl Strategy<Value = String> {
     ]
 }
 
+/// Whole numbers beyond INTEGER make decimals no floats as long as both have room.
+#[test]
+fn long_whole_numbers_stay_beside_decimals() {
+    for (texts, found) in [
+        (["0.25", "-4987476655460054"], "numeric(18,2)"),
+        (["4987476655460054", "0.25"], "numeric(18,2)"),
+        (["0.25", "49874766554600541"], "double precision"),
+    ] {
+        let mut types = ColumnTypes::default();
+        texts.iter().for_each(|text| types.add(text.as_bytes()));
+        assert_eq!(types.data_type().to_string(), found, "{texts:?}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 

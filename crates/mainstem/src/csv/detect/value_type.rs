@@ -135,7 +135,10 @@ impl ColumnTypes {
         };
         self.is_text |= *self.kind.get_or_insert(kind) != kind;
         match value {
-            ValueType::BigInt => (self.beyond_integer, self.whole) = (true, self.whole.max(19)),
+            ValueType::BigInt => {
+                self.beyond_integer = true;
+                self.whole = self.whole.max(integer_digits(text));
+            }
             ValueType::Whole { digits } => {
                 (self.beyond_integer, self.beyond_bigint) = (true, true);
                 self.whole = self.whole.max(digits);
@@ -148,9 +151,6 @@ impl ColumnTypes {
             ValueType::Double => self.has_exponent = true,
             ValueType::Timestamp => self.only_dates = false,
             _ => {}
-        }
-        if let ValueType::BigInt = value {
-            self.whole = self.whole.max(integer_digits(text));
         }
     }
 
