@@ -141,6 +141,30 @@ pub const LOAD_THREADS_MAX: usize = 4;
 /// Bytes of values at which a bulk load sorts what it has: wide rows come in smaller sorts.
 pub const LOAD_SORT_BYTES: usize = 256 << 20;
 
+/// Bytes of a block of rows that a load puts aside are 1 / this of those of a whole sort: 94 KiB with the default
+/// limit, some 700 line items. Fewer blocks in this crate's own tests, where there are few rows, and smaller ones.
+pub const SPILL_BLOCKS: usize = if cfg!(test) { 320 } else { 2_048 };
+/// Bytes of such a block at least: what is known of it, and of its columns, has some 400.
+pub const SPILL_BLOCK_BYTES_MIN: usize = if cfg!(test) { 64 } else { 4 << 10 };
+/// Blocks that are gathered, and written, at once: 1.5 MiB with the default limit.
+pub const SPILL_BLOCKS_AT_ONCE: usize = 16;
+/// A range of keys reads a block of each sort beside its own: together they may have 1 / this of a whole sort's bytes,
+/// so that a load goes on in a quarter of the share of loads, where another holds the rest. There are about 130 sorts
+/// then; with the default limit the first third has a chunk of a file each, and all have 60 M line items. A run is made
+/// of them, then others follow.
+pub const SPILL_REACHING_SHARE: usize = 16;
+/// What is known of blocks may have 1 / this of a whole sort's bytes: 180 KiB for a sort with keys of 14 bytes.
+pub const SPILL_KNOWN_SHARE: usize = 4;
+/// Texts of a column that rows put aside name by codes, at most, and the bytes of one: a load holds them beside its
+/// rows.
+pub const SPILL_TEXTS_MAX: usize = 1 << 12;
+/// See [`SPILL_TEXTS_MAX`].
+pub const SPILL_TEXT_BYTES: usize = 64;
+/// While there are few sorts they take 1 / this of the memory of a whole one, if so small batches come.
+pub const SPILL_SORT_SHARE: usize = 8;
+/// Rows of a range of keys that one thread sorts: a few MiB, which its cache holds.
+pub const SPILL_RANGE_ROWS: usize = if cfg!(test) { 64 } else { 32 << 10 };
+
 /// Segments up to which a load makes a run longer: 128 M rows. A list of so many is made in 0.1 ms.
 pub const EXTENDED_RUN_SEGMENTS_MAX: u64 = 1_024;
 

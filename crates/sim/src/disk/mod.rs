@@ -18,7 +18,7 @@ mod names;
 mod tests;
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use mainstem_storage::disk::{Disk, DiskFile, DiskLock};
@@ -32,6 +32,8 @@ use names::{Names, folder};
 
 /// Calls remembered for messages.
 const RECENT_CALLS: usize = 64;
+/// How messages name a file without a name.
+const TEMPORARY_FILE: &str = "temp/(temporary)";
 
 /// How a call fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +69,8 @@ struct State {
     slow: Option<(String, Duration)>,
     /// Folder whose files' syncs wait.
     held: Option<String>,
+    /// Files without a name.
+    temporary: Vec<Weak<Mutex<Bytes>>>,
     /// Readers that hold the lock; -1: a writer does.
     holders: i64,
 }
@@ -113,6 +117,7 @@ impl SimDisk {
             capacity_bytes: None,
             slow: None,
             held: None,
+            temporary: Vec::new(),
             holders: 0,
         };
         Self { state: Arc::new(Mutex::new(state)), released: Arc::default() }
@@ -283,7 +288,8 @@ fn full(what: &str, path: &str) -> Error {
 
 impl State {
     fn used_bytes(&self) -> u64 {
-        self.names.files().map(|file| file.lock().space()).sum()
+        let temporary = self.temporary.iter().filter_map(Weak::upgrade).map(|file| file.lock().space());
+        self.names.files().map(|file| file.lock().space()).chain(temporary).sum()
     }
 
     /// Whether a file may grow by `bytes`.
@@ -349,6 +355,14 @@ impl Disk for SimDisk {
     fn exists(&self, path: &str) -> Result<bool> {
         let state = self.enter(Call::Read, "look for", path)?;
         Ok(state.names.find(path).is_ok())
+    }
+
+    fn temporary_file(&self) -> Result<Option<Arc<dyn DiskFile>>> {
+        let mut state = self.enter(Call::NeedsSpace, "create", TEMPORARY_FILE)?;
+        let bytes = Arc::<Mutex<Bytes>>::default();
+        state.temporary.retain(|file| file.strong_count() > 0);
+        state.temporary.push(Arc::downgrade(&bytes));
+        Ok(Some(Arc::new(SimFile { disk: self.clone(), path: TEMPORARY_FILE.to_owned(), bytes })))
     }
 
     fn lock(&self, exclusive: bool) -> Result<DiskLock> {

@@ -129,6 +129,10 @@ impl Disk for DeferredDisk {
         self.disk.temporary_folder()
     }
 
+    fn temporary_file(&self) -> Result<Option<Arc<dyn DiskFile>>> {
+        self.disk.temporary_file()
+    }
+
     fn lock(&self, exclusive: bool) -> Result<DiskLock> {
         self.disk.lock(exclusive)
     }

@@ -107,6 +107,11 @@ impl Disk for GuardedDisk {
         self.gate.pass(|| self.disk.temporary_folder())
     }
 
+    fn temporary_file(&self) -> Result<Option<Arc<dyn DiskFile>>> {
+        let file = self.gate.pass(|| self.disk.temporary_file())?;
+        Ok(file.map(|file| Arc::new(GuardedFile { file, gate: self.gate.clone() }) as Arc<dyn DiskFile>))
+    }
+
     fn lock(&self, exclusive: bool) -> Result<DiskLock> {
         self.disk.lock(exclusive)
     }

@@ -32,7 +32,8 @@ pub(crate) use real::syncs_together;
 /// The folder of segments and files aside.
 pub const DATA_DIR: &str = "data";
 
-/// The folder of what queries put aside. It is made when they do, and goes when the database is opened the next time.
+/// The folder of what queries and loads put aside. It is made when they do, and goes when the database is opened the
+/// next time.
 pub const TEMPORARY_DIR: &str = "temp";
 
 /// A place for files: a directory, memory, or a simulated disk that can fail.
@@ -113,6 +114,14 @@ pub trait Disk: Send + Sync + Debug {
     /// # Errors
     /// Io.
     fn temporary_folder(&self) -> Result<Option<PathBuf>> {
+        Ok(None)
+    }
+    /// Makes a file without a name, which goes with its last handle, however the process ends; nothing of it has to be
+    /// durable. `None` where files take memory: what is put aside would not leave it.
+    ///
+    /// # Errors
+    /// Io or Full.
+    fn temporary_file(&self) -> Result<Option<Arc<dyn DiskFile>>> {
         Ok(None)
     }
     /// Takes the database directory for this process: alone, or shared with other readers. Held until the guard drops.

@@ -107,6 +107,14 @@ impl RealDisk {
         folders.is_ok_and(|mut folders| folders.all(|found| found.dev() == number))
     }
 
+    /// Where this database alone puts aside.
+    fn own_temporary_folder(&self) -> Result<PathBuf> {
+        // What is around it is others': the folder above may be a link to where other databases put aside, too.
+        let own = fs::canonicalize(&self.dir).unwrap_or_else(|_| self.dir.clone());
+        let name = format!("mainstem-{:016x}", xxh3_64(own.as_os_str().as_encoded_bytes()));
+        Ok(self.path(TEMPORARY_DIR)?.join(name))
+    }
+
     /// What stands in folder `dir`, sorted, and whether it is a file; nothing when there is no such folder.
     fn entries(&self, dir: &str) -> Result<Vec<(OsString, bool)>> {
         let full = self.path(dir)?;
@@ -250,11 +258,16 @@ impl Disk for RealDisk {
         full.try_exists().map_err(|e| Error::io("look for", full.display(), e))
     }
 
+    fn temporary_file(&self) -> Result<Option<Arc<dyn DiskFile>>> {
+        let folder = self.own_temporary_folder()?;
+        let made = fs::create_dir_all(&folder).and_then(|()| tempfile::tempfile_in(&folder));
+        let file = made.map_err(|e| Error::io("make a temporary file in", folder.display(), e))?;
+        let path = folder.join("(temporary)");
+        Ok(Some(Arc::new(RealFile { file, path, end: AtomicU64::new(0), syncs: self.syncs.clone() })))
+    }
+
     fn temporary_folder(&self) -> Result<Option<PathBuf>> {
-        // What is around it is others': the folder above may be a link to where other databases put aside, too.
-        let own = fs::canonicalize(&self.dir).unwrap_or_else(|_| self.dir.clone());
-        let name = format!("mainstem-{:016x}", xxh3_64(own.as_os_str().as_encoded_bytes()));
-        let folder = self.path(TEMPORARY_DIR)?.join(name);
+        let folder = self.own_temporary_folder()?;
         match fs::remove_dir_all(&folder) {
             Err(e) if e.kind() != Io::NotFound => Err(Error::io("remove folder", folder.display(), e)),
             _ => Ok(Some(folder)),

@@ -2,12 +2,9 @@
 
 use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
-use arrow_array::{ArrayRef, RecordBatch, StringViewArray};
-use arrow_cast::cast;
-use arrow_schema::DataType as ArrowType;
+use arrow_array::RecordBatch;
 
-use crate::disk::DeferredDisk;
+use crate::disk::{DeferredDisk, Disk};
 use crate::error::{Error, Result};
 use crate::ids::KeyId;
 use crate::limits;
@@ -19,9 +16,11 @@ use crate::schema::TableSchema;
 use crate::segment::encoded_at_once;
 
 use super::LoadTarget;
+use super::batches::{joinable, split};
 use super::duplicate::duplicate_key;
-use super::sort::SortBuffer;
-use super::turn::LoadTurn;
+use super::sort::{SortBuffer, SortOrder};
+use super::spill::{Range, Ranges, Spill, Spiller};
+use super::turn::{LoadTurn, Waiting};
 
 /// Bytes that a sort takes for a row beside its key: its place in the order, and where its key ends.
 const ORDER_BYTES: usize = 12;
@@ -32,8 +31,11 @@ const ENTRY_BYTES: usize = 2 * limits::KEY_INDEX_ENTRY_BYTES as usize;
 /// segment's rows, or three quarters of that where threads then have as many chunks.
 const SEGMENT_LACKS_SHARE: usize = 3;
 
-/// Bytes of texts that are joined as they are: half of what the offsets of an array tell.
-const JOINED_TEXT_BYTES_MAX: i64 = 1 << 30;
+/// What a range of rows put aside takes, in bytes of its blocks: they are read, and sorted; then a part of them is
+/// gathered and encoded, a segment at a time.
+const RANGE_COPIES: usize = 3;
+/// What is left of a range without a whole segment waits for the next one if it has at most 1 / this of a sort's bytes.
+const REST_SHARE: usize = 3;
 
 /// Turns rows into runs.
 #[derive(Debug)]
@@ -62,6 +64,12 @@ pub struct Loader {
     comes_in_order: bool,
     /// The key of the last one, as long as they do.
     last_key: Vec<u8>,
+    /// Whether rows in no order may go to a temporary file.
+    may_spill: bool,
+    /// Those that did.
+    spill: Option<Spill>,
+    /// Bytes of what is known of those that are read again.
+    ranges_bytes: usize,
     /// The run being written, and its last key.
     current: Option<(RunWriter, Vec<u8>)>,
     runs: Vec<Arc<Run>>,
@@ -102,6 +110,9 @@ impl Loader {
             turn: None,
             comes_in_order: true,
             last_key: Vec::new(),
+            may_spill: false,
+            spill: None,
+            ranges_bytes: 0,
             current: None,
             runs,
         }
@@ -122,6 +133,14 @@ impl Loader {
         self
     }
 
+    /// The same; rows that come in no order at all go to a temporary file, where there are such files, until all are
+    /// there: they become one run.
+    #[must_use]
+    pub fn with_spill(mut self) -> Self {
+        self.may_spill = true;
+        self
+    }
+
     /// The same, with its memory taken from what loads share.
     #[must_use]
     pub fn in_turn(mut self, turn: LoadTurn) -> Self {
@@ -132,6 +151,7 @@ impl Loader {
     /// Counts what it holds now.
     fn recount(&mut self) {
         let entries = self.current.as_ref().map_or(0, |(writer, _)| writer.entry_bytes());
+        let entries = entries + self.known_bytes();
         if let Some(turn) = &mut self.turn {
             turn.set(self.bytes as u64, entries as u64);
         }
@@ -166,11 +186,27 @@ impl Loader {
         if self.rows > 0 || turn.try_begin(bytes as u64) {
             return Ok(bytes);
         }
+        self.wait_for_turn(bytes).map(|()| bytes)
+    }
+
+    /// Waits until it may hold `bytes`, while it holds nothing but what is known of rows put aside.
+    fn wait_for_turn(&mut self, bytes: usize) -> Result<()> {
+        let known = self.known_bytes();
+        let Some(turn) = &mut self.turn else { return Ok(()) };
         if let Some((writer, _)) = &mut self.current {
             writer.put_entries_aside(&|| turn.waiting().go_on())?;
         }
         turn.set(0, 0);
-        turn.begin(bytes as u64).map(|()| bytes)
+        turn.begin((bytes + known) as u64)?;
+        if known > 0 {
+            turn.set(bytes as u64, known as u64);
+        }
+        Ok(())
+    }
+
+    /// Bytes of what is known of rows put aside.
+    fn known_bytes(&self) -> usize {
+        self.spill.as_ref().map_or(0, Spill::memory) + self.ranges_bytes
     }
 
     /// Bytes of the values of `batch`, before which `before` rows were collected, and of what will be beside them:
@@ -215,7 +251,8 @@ impl Loader {
                 true => self.rows,
                 false => self.rows / self.segment_rows * self.segment_rows,
             };
-            if self.rows == self.sort_rows {
+            let is_worth_writing = |spill: &Spill| self.bytes >= spill.bytes_at_once();
+            if self.rows == self.sort_rows || self.spill.as_ref().is_some_and(is_worth_writing) {
                 self.write(self.rows)?;
             } else if self.comes_in_order && whole > 0 {
                 // There is nothing to be sorted, and what is written early needs no more memory.
@@ -241,10 +278,7 @@ impl Loader {
 
     /// Whether the rows of `batch` are in the order of their keys, behind those before them.
     fn follows(&mut self, batch: &RecordBatch) -> Result<bool> {
-        let Some(codec) = self.reader.codec() else { return Ok(true) };
-        let arrays: Vec<ArrayRef> =
-            self.reader.positions().iter().filter_map(|at| batch.columns().get(*at).cloned()).collect();
-        let keys = codec.encode_arrays(&arrays)?;
+        let Some(keys) = self.reader.keys_of(batch)? else { return Ok(true) };
         if !keys.is_sorted() || self.last_key.as_slice() > keys.get(0) {
             return Ok(false);
         }
@@ -253,8 +287,62 @@ impl Loader {
         Ok(true)
     }
 
-    /// Sorts and writes the first `rows` rows of the buffer.
+    /// Sorts the first `rows` rows of the buffer, and writes them to a run, or puts them aside.
     fn write(&mut self, rows: usize) -> Result<()> {
+        let head = self.take_first(rows);
+        if self.spill.is_some() {
+            self.put_aside(head)?;
+            return if self.spill.as_ref().is_some_and(Spill::is_full) { self.write_spilled() } else { Ok(()) };
+        }
+        let order = SortOrder::of(&self.reader, &head)?;
+        if let Some(id) = self.schema.ordered_key()
+            && let Some(key) = order.first_duplicate()
+        {
+            return Err(duplicate_key(&self.schema, id, key));
+        }
+        if self.may_spill && order.is_shuffled() {
+            self.begin_spill();
+            if self.spill.is_some() {
+                drop(order);
+                return self.put_aside(head);
+            }
+        }
+        let sorted = SortBuffer::new(order, joinable(head, &self.schema)?, self.threads)?;
+        self.write_sorted(&sorted)?;
+        drop(sorted);
+        self.recount();
+        Ok(())
+    }
+
+    /// Has rows put aside from now on, where there are temporary files.
+    fn begin_spill(&mut self) {
+        let by = Spiller {
+            schema: self.schema.clone(),
+            reader: self.reader.clone(),
+            threads: self.threads,
+            waiting: self.waiting(),
+        };
+        let file = self.disk.temporary_file().unwrap_or_else(|e| {
+            tracing::warn!("a load in no order makes several runs, for it has no temporary file: {e}");
+            None
+        });
+        self.spill = file.map(|file| Spill::new(by, file, self.sort_bytes));
+        self.may_spill = self.spill.is_some();
+    }
+
+    /// Puts `rows` aside with those that are.
+    fn put_aside(&mut self, rows: Vec<RecordBatch>) -> Result<()> {
+        let Some(spill) = &mut self.spill else { return Err(Error::internal("nowhere to put rows aside")) };
+        let repeated = spill.push(rows)?;
+        self.recount();
+        match (self.schema.ordered_key(), repeated) {
+            (Some(id), Some(key)) => Err(duplicate_key(&self.schema, id, &key)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes the first `rows` rows from the buffer.
+    fn take_first(&mut self, rows: usize) -> Vec<RecordBatch> {
         let (head, rest) = split(std::mem::take(&mut self.buffer), rows);
         self.rows -= rows;
         let mut before = 0;
@@ -264,21 +352,19 @@ impl Loader {
             before += batch.num_rows();
         }
         self.buffer = rest;
-        let head = if can_be_joined(&head) {
-            head
-        } else {
-            head.iter().map(|batch| with_own_types(batch, &self.schema)).collect::<Result<Vec<_>>>()?
-        };
-        let sorted = SortBuffer::new(&self.reader, head, self.threads)?;
-        let ordered = self.schema.ordered_key();
-        if let Some(id) = ordered
-            && let Some(key) = sorted.first_duplicate()
-        {
-            return Err(duplicate_key(&self.schema, id, key));
-        }
-        let (mut writer, last) = match self.current.take() {
+        head
+    }
+
+    fn waiting(&self) -> Waiting {
+        self.turn.as_ref().map(|turn| turn.waiting().clone()).unwrap_or_default()
+    }
+
+    /// Writes rows that are sorted, and have no key twice, to the current run, or to a new one if they do not belong
+    /// behind its rows.
+    fn write_sorted(&mut self, sorted: &SortBuffer) -> Result<()> {
+        let (mut writer, mut last) = match self.current.take() {
             Some((writer, last)) if last.as_slice() <= sorted.first_key() => {
-                if let Some(id) = ordered
+                if let Some(id) = self.schema.ordered_key()
                     && last.as_slice() == sorted.first_key()
                 {
                     return Err(duplicate_key(&self.schema, id, &last));
@@ -293,8 +379,7 @@ impl Loader {
                 (writer.with_threads(self.threads), Vec::new())
             }
         };
-        let mut last = last;
-        let waiting = self.turn.as_ref().map(|turn| turn.waiting().clone()).unwrap_or_default();
+        let (rows, waiting) = (sorted.rows(), self.waiting());
         let segment_rows = rows.div_ceil(rows.div_ceil(self.segment_rows).max(1)).max(1);
         for start in (0..rows).step_by(segment_rows) {
             let end = rows.min(start + segment_rows);
@@ -306,17 +391,86 @@ impl Loader {
         last.clear();
         last.extend_from_slice(sorted.last_key());
         self.current = Some((writer, last));
-        drop(sorted);
         if let Some(turn) = &mut self.turn {
             turn.borrow(0);
+        }
+        Ok(())
+    }
+
+    /// Writes all rows that were put aside, and those collected, to a run.
+    fn write_spilled(&mut self) -> Result<()> {
+        if self.rows > 0 {
+            let rows = self.take_first(self.rows);
+            self.put_aside(rows)?;
+        }
+        let Some(spill) = self.spill.take() else { return Ok(()) };
+        let mut ranges = Ranges::new(spill);
+        self.ranges_bytes = ranges.memory();
+        while let Some(range) = self.range_with_room(&ranges)? {
+            let sorted = ranges.read(&range)?;
+            if let Some(id) = self.schema.ordered_key()
+                && let Some(key) = sorted.first_repeated
+            {
+                return Err(duplicate_key(&self.schema, id, &key));
+            }
+            for batch in sorted.batches {
+                self.bytes += self.bytes_of(&batch, self.rows);
+                self.rows += batch.num_rows();
+                self.buffer.push(batch);
+            }
+            self.write_ordered(self.rows / self.segment_rows * self.segment_rows)?;
+            // Where a segment is much of the memory there is, they have fewer rows.
+            if self.bytes > self.sort_bytes / REST_SHARE {
+                self.write_ordered(self.rows)?;
+            }
+        }
+        self.write_ordered(self.rows)?;
+        drop(ranges);
+        self.ranges_bytes = 0;
+        self.recount();
+        Ok(())
+    }
+
+    /// The next of `ranges` that it has room for, beside what it has collected; a smaller one where others hold much.
+    /// Without room for the least it writes what it has collected, and waits for its turn.
+    fn range_with_room(&mut self, ranges: &Ranges) -> Result<Option<Range>> {
+        let entry_bytes = self.indexed_keys * ENTRY_BYTES;
+        let needs = |range: &Range| RANGE_COPIES * range.bytes + range.rows * entry_bytes;
+        let own = self.turn.as_ref().map_or(usize::MAX, |turn| turn.rows_at_once() as usize) / RANGE_COPIES;
+        let mut bytes = self.sort_bytes.saturating_sub(self.bytes + self.ranges_bytes) / RANGE_COPIES;
+        loop {
+            let Some(range) = ranges.next(bytes, own) else { return Ok(None) };
+            let Some(turn) = &mut self.turn else { return Ok(Some(range)) };
+            if !turn.is_wanted() && turn.grow((self.bytes + needs(&range)) as u64) {
+                return Ok(Some(range));
+            }
+            // No smaller one is to be had.
+            if range.bytes > bytes || bytes <= own {
+                self.write_ordered(self.rows)?;
+                if !self.turn.as_mut().is_some_and(|turn| turn.try_begin(needs(&range) as u64)) {
+                    self.wait_for_turn(needs(&range))?;
+                }
+                return Ok(Some(range));
+            }
+            bytes /= 2;
+        }
+    }
+
+    /// Writes the first `rows` rows of the buffer, which are in order, and have no key twice.
+    fn write_ordered(&mut self, rows: usize) -> Result<()> {
+        if rows > 0 {
+            let rows = self.take_first(rows);
+            let rows = joinable(rows, &self.schema)?;
+            let sorted = SortBuffer::of_ordered(&self.reader, rows, self.threads)?;
+            self.write_sorted(&sorted)?;
         }
         self.recount();
         Ok(())
     }
 
     fn end_run(&mut self, writer: RunWriter) -> Result<()> {
-        let go_on = || self.turn.as_ref().map_or(Ok(()), |turn| turn.waiting().go_on());
-        let written = writer.finish_while(&go_on)?;
+        let waiting = self.waiting();
+        let written = writer.finish_while(&|| waiting.go_on())?;
         self.runs.extend(written.map(|written| written.run));
         Ok(())
     }
@@ -326,7 +480,11 @@ impl Loader {
     /// # Errors
     /// As [`Loader::push`].
     pub fn finish(mut self) -> Result<Vec<Arc<Run>>> {
-        if self.rows > 0 {
+        if self.spill.is_some() {
+            self.write_spilled()?;
+        } else if self.rows > 0 {
+            // None will follow among them.
+            self.may_spill = false;
             self.write(self.rows)?;
         }
         if let Some((writer, _)) = self.current.take() {
@@ -358,67 +516,6 @@ impl Loader {
             None => Ok(()),
         }
     }
-}
-
-/// Whether columns of `batches` are of the same types, and have no more texts than the offsets of one array tell.
-fn can_be_joined(batches: &[RecordBatch]) -> bool {
-    let Some((first, others)) = batches.split_first() else { return true };
-    let types = |batch: &RecordBatch| -> Vec<ArrowType> {
-        batch.columns().iter().map(|column| column.data_type().clone()).collect()
-    };
-    let of_first = types(first);
-    // Codes of different dictionaries would have to be translated.
-    let has_codes = of_first.iter().any(|data_type| matches!(data_type, ArrowType::Dictionary(..)));
-    let text_bytes = |batch: &RecordBatch, at: usize| {
-        let texts = batch.columns().get(at).and_then(|column| column.as_string_opt::<i32>());
-        texts.and_then(|texts| texts.value_offsets().last()?.checked_sub(*texts.value_offsets().first()?))
-    };
-    let is_bounded = |at: usize| {
-        let bytes = batches.iter().filter_map(|batch| text_bytes(batch, at)).map(i64::from).sum::<i64>();
-        bytes <= JOINED_TEXT_BYTES_MAX
-    };
-    let are_alike = || !has_codes && others.iter().all(|batch| types(batch) == of_first);
-    others.is_empty() || are_alike() && (0..of_first.len()).all(is_bounded)
-}
-
-/// `batch` with columns of `schema`'s types: texts as views, decimals in 128 bits.
-fn with_own_types(batch: &RecordBatch, schema: &TableSchema) -> Result<RecordBatch> {
-    let own = schema.arrow();
-    if batch
-        .schema_ref()
-        .fields()
-        .iter()
-        .map(|field| field.data_type())
-        .eq(own.fields().iter().map(|field| field.data_type()))
-    {
-        return Ok(batch.clone());
-    }
-    let columns = batch.columns().iter().zip(own.fields()).map(|(column, field)| {
-        Ok(match column.as_string_opt::<i32>() {
-            Some(texts) => Arc::new(StringViewArray::from(texts)) as ArrayRef,
-            None if column.data_type() == field.data_type() => column.clone(),
-            None => cast(column, field.data_type())?,
-        })
-    });
-    let columns = columns.collect::<Result<Vec<_>>>()?;
-    Ok(RecordBatch::try_new(own, columns)?)
-}
-
-/// The first `rows` rows of `batches`, and the others.
-fn split(batches: Vec<RecordBatch>, rows: usize) -> (Vec<RecordBatch>, Vec<RecordBatch>) {
-    let (mut head, mut rest) = (Vec::new(), Vec::new());
-    let mut left = rows;
-    for batch in batches {
-        let take = left.min(batch.num_rows());
-        if take > 0 {
-            head.push(batch.slice(0, take));
-        }
-        if take < batch.num_rows() {
-            rest.push(batch.slice(take, batch.num_rows() - take));
-        }
-        left -= take;
-    }
-    (head, rest)
 }
 
 /// The sum of the `count` largest of `sizes`.

@@ -6,7 +6,9 @@
 //!    [`crate::limits::LOAD_SORT_BYTES`]; rows of a sort are a multiple of a segment's.
 //! 2. The rows collected are sorted by the sort key, ties as they came (`sort`), and written as segments. While all
 //!    rows come in their order there is nothing to sort, and each whole segment is written at once.
-//! 3. They join the run before when they begin at or above its last key: sorted input becomes one run.
+//! 3. They join the run before when they begin at or above its last key: sorted input becomes one run. When there is no
+//!    room for more, and rows came in no order at all, they are put aside instead, and so are all that follow; at the
+//!    end ranges of their keys become one run (`spill`).
 //! 4. [`Loader::finish`] looks for keys that are twice in the load: within a sort they are neighbours, between runs one
 //!    pass over the segments that overlap finds them (`duplicate` says which). For keys that are not the sort key one
 //!    pass over their key indexes finds them.
@@ -15,14 +17,17 @@
 //!    key indexes and blocks that are kept from writing included (`turn`).
 //! 7. Between two parts a load rests, if somebody writes row after row beside it (`pace`).
 //!
-//! Without a sort key rows stay as they come, in one run. Invariants: memory is bounded by one sort and one segment;
+//! Without a sort key rows stay as they come, in one run. Invariants: memory is bounded by one sort and one segment, or
+//! one range;
 //! dropping a loader, or its runs before [`crate::segment::Segment::keep`], removes the files. It does not own: keys
 //! the table has already (`commit`), what makes the rows true.
 
+mod batches;
 mod duplicate;
 mod loader;
 mod pace;
 mod sort;
+mod spill;
 mod turn;
 
 #[cfg(test)]

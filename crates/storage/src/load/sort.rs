@@ -9,16 +9,73 @@ use parking_lot::Mutex;
 
 use crate::error::{Error, Result};
 use crate::order::KeyReader;
+use crate::row::bytes_of_array;
 use crate::row::key::Keys;
 use crate::threads::in_parallel;
+
+/// Rows are in no order if 1 / this of those with the upper half of the keys came in the first half: of rows that come
+/// in any order half of them do, of rows that come nearly in the order of their keys hardly any.
+const SHUFFLED_SHARE: usize = 8;
+
+/// The order of some rows.
+pub(super) struct SortOrder {
+    rows: usize,
+    /// `None` without key columns.
+    keys: Option<Keys>,
+    /// Row numbers in key order; `None` if they came so.
+    order: Option<Vec<u32>>,
+    /// The first place of the order whose key is that of the place before.
+    first_repeated: Option<usize>,
+}
+
+impl SortOrder {
+    /// That of the rows of `batches` by `reader`'s key columns, ties as they came.
+    ///
+    /// # Errors
+    /// Internal.
+    pub fn of(reader: &KeyReader, batches: &[RecordBatch]) -> Result<Self> {
+        let rows = batches.iter().map(RecordBatch::num_rows).sum();
+        let mut keys: Option<Keys> = None;
+        for batch in batches {
+            let of_batch = reader.keys_of(batch)?;
+            match (&mut keys, of_batch) {
+                (Some(keys), Some(more)) => keys.append(&more),
+                (none, of_batch) => *none = of_batch,
+            }
+        }
+        let sorted = keys.as_ref().map(Keys::sorted);
+        let first_repeated = sorted.as_ref().and_then(|sorted| sorted.first_repeated);
+        let order = sorted.map(|sorted| sorted.order).filter(|order| !order.is_sorted());
+        Ok(Self { rows, keys, order, first_repeated })
+    }
+
+    /// Whether the rows came in no order at all: later ones will be among them.
+    pub fn is_shuffled(&self) -> bool {
+        let Some(order) = &self.order else { return false };
+        let half = self.rows / 2;
+        let (_, upper) = order.split_at(half);
+        upper.iter().filter(|row| (**row as usize) < half).count() > upper.len() / SHUFFLED_SHARE
+    }
+
+    /// The first key that two rows have.
+    pub fn first_duplicate(&self) -> Option<&[u8]> {
+        self.first_repeated.map(|at| self.key(at))
+    }
+
+    /// The key at `position` of the order; empty without key columns.
+    fn key(&self, position: usize) -> &[u8] {
+        let row = self.order.as_ref().map_or(position, |order| order[position] as usize);
+        self.keys.as_ref().map_or(&[], |keys| keys.get(row))
+    }
+}
 
 /// Rows with their order.
 pub(super) struct SortBuffer {
     source: Source,
     rows: usize,
-    keys: Option<Keys>,
-    /// The first place of the order whose key is that of the place before.
-    first_repeated: Option<usize>,
+    /// The least and the greatest key; empty without key columns.
+    first_key: Vec<u8>,
+    last_key: Vec<u8>,
     /// What it may use.
     threads: usize,
 }
@@ -40,81 +97,104 @@ enum Source {
 }
 
 impl SortBuffer {
-    /// Sorts the rows of `batches` by `reader`'s key columns, ties as they came; by `threads` threads where there is
-    /// something to share.
-    pub fn new(reader: &KeyReader, batches: Vec<RecordBatch>, threads: usize) -> Result<Self> {
-        let mut starts = Vec::with_capacity(batches.len());
-        let mut rows = 0;
-        for batch in &batches {
-            starts.push(rows);
-            rows += batch.num_rows();
-        }
-        let keys = match reader.codec() {
-            None => None,
-            Some(codec) => {
-                let column = |at: &usize| {
-                    let arrays: Vec<&dyn Array> = batches.iter().map(|batch| batch.column(*at).as_ref()).collect();
-                    Ok(concat(&arrays)?)
-                };
-                let arrays = reader.positions().iter().map(column).collect::<Result<Vec<ArrayRef>>>()?;
-                Some(codec.encode_arrays(&arrays)?)
-            }
-        };
-        let sorted = keys.as_ref().map(Keys::sorted);
-        let first_repeated = sorted.as_ref().and_then(|sorted| sorted.first_repeated);
-        let source = match sorted.filter(|sorted| !sorted.order.is_sorted()) {
+    /// The rows of `batches`, whose order is `order`; by `threads` threads where there is something to share.
+    pub fn new(order: SortOrder, batches: Vec<RecordBatch>, threads: usize) -> Result<Self> {
+        let (starts, rows) = starts_of(&batches);
+        let key = |position: Option<usize>| position.map(|at| order.key(at).to_vec()).unwrap_or_default();
+        let (first_key, last_key) = (key((rows > 0).then_some(0)), key(rows.checked_sub(1)));
+        let source = match order.order {
             None => Source::Ordered { batches, starts },
-            Some(sorted) => Source::Shuffled { columns: whole_columns(batches, threads)?, order: sorted.order },
+            Some(order) => Source::Shuffled { columns: whole_columns(batches, threads)?, order },
         };
-        Ok(Self { source, rows, keys, first_repeated, threads })
+        Ok(Self { source, rows, first_key, last_key, threads })
     }
 
-    fn row(&self, position: usize) -> usize {
+    /// The rows of `batches`, which are in order, with no key twice if keys are to be unique.
+    pub fn of_ordered(reader: &KeyReader, batches: Vec<RecordBatch>, threads: usize) -> Result<Self> {
+        let (starts, rows) = starts_of(&batches);
+        let key = |row: Option<RecordBatch>| -> Result<Vec<u8>> {
+            let keys = row.map(|row| reader.keys_of(&row)).transpose()?.flatten();
+            Ok(keys.map(|keys| keys.get(0).to_vec()).unwrap_or_default())
+        };
+        let first_key = key(batches.first().map(|batch| batch.slice(0, 1)))?;
+        let last_key = key(batches.last().map(|batch| batch.slice(batch.num_rows() - 1, 1)))?;
+        let source = Source::Ordered { batches, starts };
+        Ok(Self { source, rows, first_key, last_key, threads })
+    }
+
+    /// How many rows there are.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Bytes of their values.
+    pub fn bytes(&self) -> usize {
         match &self.source {
-            Source::Ordered { .. } => position,
-            Source::Shuffled { order, .. } => order[position] as usize,
-        }
-    }
-
-    fn key(&self, position: usize) -> &[u8] {
-        match &self.keys {
-            Some(keys) if position < self.rows => keys.get(self.row(position)),
-            _ => &[],
+            Source::Ordered { batches, .. } => batches.iter().flat_map(RecordBatch::columns).map(bytes_of_array).sum(),
+            Source::Shuffled { columns, .. } => columns.iter().map(bytes_of_array).sum(),
         }
     }
 
     /// The least key; empty without key columns.
     pub fn first_key(&self) -> &[u8] {
-        self.key(0)
+        &self.first_key
     }
 
     /// The greatest key; empty without key columns.
     pub fn last_key(&self) -> &[u8] {
-        self.key(self.rows.saturating_sub(1))
-    }
-
-    /// The first key that two rows have.
-    pub fn first_duplicate(&self) -> Option<&[u8]> {
-        self.first_repeated.map(|at| self.key(at))
+        &self.last_key
     }
 
     /// The rows at `positions` of the order, column by column.
     pub fn columns(&self, positions: Range<usize>) -> Result<Vec<ArrayRef>> {
+        let rows = self.rows_at(&positions);
+        in_parallel(self.threads, self.column_count(), |at| self.column(at, &positions, &rows))
+    }
+
+    /// The same, by the calling thread alone: others may do others.
+    pub fn columns_alone(&self, positions: Range<usize>) -> Result<Vec<ArrayRef>> {
+        let rows = self.rows_at(&positions);
+        (0..self.column_count()).map(|at| self.column(at, &positions, &rows)).collect()
+    }
+
+    fn column_count(&self) -> usize {
         match &self.source {
-            Source::Ordered { batches, starts } => {
-                let Some(first) = batches.first() else { return Err(Error::internal("a sort without rows")) };
-                in_parallel(self.threads, first.num_columns(), |column| slice(batches, starts, column, &positions))
-            }
-            Source::Shuffled { columns, order } => {
-                let rows = UInt32Array::from(order.get(positions).unwrap_or_default().to_vec());
-                let of_column = |at: usize| {
-                    let column = columns.get(at).ok_or_else(|| Error::internal("a sort that has lost a column"))?;
-                    Ok(take(column.as_ref(), &rows, None)?)
-                };
-                in_parallel(self.threads, columns.len(), of_column)
+            Source::Ordered { batches, .. } => batches.first().map_or(0, RecordBatch::num_columns),
+            Source::Shuffled { columns, .. } => columns.len(),
+        }
+    }
+
+    /// The rows to be gathered, if they are.
+    fn rows_at(&self, positions: &Range<usize>) -> UInt32Array {
+        match &self.source {
+            Source::Ordered { .. } => UInt32Array::from(Vec::<u32>::new()),
+            Source::Shuffled { order, .. } => {
+                UInt32Array::from(order.get(positions.clone()).unwrap_or_default().to_vec())
             }
         }
     }
+
+    /// Column `at` of the rows at `positions`, which are `rows`.
+    fn column(&self, at: usize, positions: &Range<usize>, rows: &UInt32Array) -> Result<ArrayRef> {
+        match &self.source {
+            Source::Ordered { batches, starts } => slice(batches, starts, at, positions),
+            Source::Shuffled { columns, .. } => {
+                let column = columns.get(at).ok_or_else(|| Error::internal("a sort that has lost a column"))?;
+                Ok(take(column.as_ref(), rows, None)?)
+            }
+        }
+    }
+}
+
+/// Row number at which each of `batches` begins, and how many rows there are.
+fn starts_of(batches: &[RecordBatch]) -> (Vec<usize>, usize) {
+    let mut rows = 0;
+    let starts = batches.iter().map(|batch| {
+        rows += batch.num_rows();
+        rows - batch.num_rows()
+    });
+    let starts = starts.collect();
+    (starts, rows)
 }
 
 /// The columns of all `batches`, each in one piece. Pieces go as soon as they are copied: all of it is there but once,

@@ -1,3 +1,5 @@
+mod spilled;
+
 use std::sync::Arc;
 
 use proptest::collection::vec;

@@ -4,9 +4,9 @@ use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::ArrayRef;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
+use arrow_array::{ArrayRef, RecordBatch};
 use arrow_buffer::ScalarBuffer;
 
 use crate::delta_store::DeltaGeneration;
@@ -256,6 +256,16 @@ impl KeyReader {
     #[must_use]
     pub fn positions(&self) -> &[usize] {
         &self.positions
+    }
+
+    /// The keys of the rows of `batch`, whose columns are the schema's; `None` without key columns.
+    ///
+    /// # Errors
+    /// Internal.
+    pub fn keys_of(&self, batch: &RecordBatch) -> Result<Option<Keys>> {
+        let Some(codec) = &self.codec else { return Ok(None) };
+        let arrays: Vec<ArrayRef> = self.positions.iter().filter_map(|at| batch.columns().get(*at).cloned()).collect();
+        codec.encode_arrays(&arrays).map(Some)
     }
 
     /// Whether the first eight bytes of a key are all of it.

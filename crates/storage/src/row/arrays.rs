@@ -8,10 +8,11 @@ use arrow_array::types::{
     Time64MicrosecondType, TimestampMicrosecondType,
 };
 use arrow_array::{
-    Array, ArrayRef, BinaryViewArray, BooleanArray, FixedSizeBinaryArray, PrimitiveArray, StringViewArray, UInt32Array,
-    new_null_array,
+    Array, ArrayRef, BinaryViewArray, BooleanArray, FixedSizeBinaryArray, PrimitiveArray, RecordBatch, StringViewArray,
+    UInt32Array, new_null_array,
 };
 use arrow_buffer::{Buffer, NullBuffer};
+use arrow_schema::{Field, Schema};
 
 use crate::error::{Error, Result, sqlstate};
 use crate::schema::DataType;
@@ -60,7 +61,23 @@ pub(crate) fn bytes_of_array(array: &ArrayRef) -> usize {
             let texts = array.as_any_dictionary_opt().map_or(0, |coded| bytes_of_array(coded.values()));
             array.len() * codes.primitive_width().unwrap_or(1) + texts
         }
+        arrow_schema::DataType::FixedSizeBinary(width) => array.len() * width.unsigned_abs() as usize,
         other => array.len() * other.primitive_width().unwrap_or(1),
+    }
+}
+
+/// `columns` as a batch of their own types, whatever the table's are.
+pub(crate) fn batch_of(columns: Vec<ArrayRef>) -> Result<RecordBatch> {
+    let field = |column: &ArrayRef| Field::new("", column.data_type().clone(), true);
+    Ok(RecordBatch::try_new(Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>())), columns)?)
+}
+
+/// `array` with buffers of its own: views may share theirs with much else.
+pub(crate) fn compact(array: ArrayRef) -> ArrayRef {
+    match array.data_type() {
+        arrow_schema::DataType::Utf8View => Arc::new(array.as_string_view().gc()),
+        arrow_schema::DataType::BinaryView => Arc::new(array.as_binary_view().gc()),
+        _ => array,
     }
 }
 

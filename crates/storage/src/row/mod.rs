@@ -39,5 +39,5 @@ pub use layout::RowLayout;
 pub use value::{Value, compare_floats, compare_values};
 pub use view::RowView;
 
-pub(crate) use arrays::{TypedValues, bytes_of_array, uuid_array, uuid_at};
+pub(crate) use arrays::{TypedValues, batch_of, bytes_of_array, compact, uuid_array, uuid_at};
 pub(crate) use value::{comparable, normal_f32, normal_f64};

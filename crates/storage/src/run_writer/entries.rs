@@ -1,16 +1,12 @@
 //! Entries of a key index in memory, as they come, and in the order of their keys.
 
-use std::sync::Arc;
-
-use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, UInt32Array};
-use arrow_schema::DataType as ArrowType;
 use arrow_select::concat::concat;
 use arrow_select::take::take;
 
 use crate::error::{Error, Result};
-use crate::row::bytes_of_array;
 use crate::row::key::KeyCodec;
+use crate::row::{bytes_of_array, compact};
 use crate::schema::TableSchema;
 
 /// Bytes that sorting takes for an entry beside its columns: its key as a number, with its place.
@@ -87,14 +83,5 @@ impl SortedEntries {
             self.columns.iter().map(|column| Ok(take(column.as_ref(), &numbers, None)?)).collect()
         };
         (0..self.order.len()).step_by(rows.max(1)).map(chunk)
-    }
-}
-
-/// `array` with buffers of its own.
-fn compact(array: ArrayRef) -> ArrayRef {
-    match array.data_type() {
-        ArrowType::Utf8View => Arc::new(array.as_string_view().gc()),
-        ArrowType::BinaryView => Arc::new(array.as_binary_view().gc()),
-        _ => array,
     }
 }

@@ -48,7 +48,11 @@ impl IdSource for Ids {
 
 /// A target on a fresh disk in memory.
 pub(crate) fn target() -> SegmentTarget {
-    let disk: Arc<dyn Disk> = Arc::new(MemDisk::new());
+    target_on(Arc::new(MemDisk::new()))
+}
+
+/// A target on `disk`.
+pub(crate) fn target_on(disk: Arc<dyn Disk>) -> SegmentTarget {
     disk.create_dir(DATA_DIR).unwrap();
     let memory = MemoryBudget::new(1 << 30);
     let (cache, ids) = (BlockCache::new(64 << 20), Arc::new(Ids::default()));

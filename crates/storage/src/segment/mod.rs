@@ -42,7 +42,7 @@ pub(crate) mod tests;
 
 pub use cache::{BlockCache, CacheStats};
 pub use encoding::{Encoding, Form, SymbolTables, is_narrow};
-pub(crate) use encoding::{EntrySelection, sum_of_array};
+pub(crate) use encoding::{EntrySelection, short_text_codes, sum_of_array};
 pub use file::{container_of, parse_segment_name, segment_path};
 pub use format::{BlockRef, ColumnMeta, KeyBounds, SegmentMeta, ZoneMap};
 pub(crate) use kept::{Kept, is_dense};

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, RecordBatch};
-use arrow_schema::{Field, Schema};
 
 use crate::commit::Engine;
 use crate::error::{Error, ErrorKind, Result, sqlstate};
@@ -14,7 +13,7 @@ use crate::main_store::Run;
 use crate::memory::{Charge, MemoryKind};
 use crate::point::PointTable;
 use crate::row::key::RowKeys;
-use crate::row::{RowBuffer, RowLayout, check_batch, check_load};
+use crate::row::{RowBuffer, RowLayout, batch_of, check_batch, check_load};
 use crate::schema::TableSchema;
 use crate::threads;
 use crate::version::{Snapshot, Work};
@@ -112,7 +111,11 @@ impl StatementWrites {
         let Some(schema) = self.table else { return Ok(None) };
         let rows = self.rows.unwrap_or_else(|| RowBuffer::new(RowLayout::new(&schema)));
         let mut runs = self.runs;
-        runs.extend(self.loader.map(|(loader, _)| loader.finish()).transpose()?.unwrap_or_default());
+        if let Some((loader, _)) = self.loader {
+            // It writes what is left, which may be all of it, and may wait for other loads.
+            let _at_work = self.engine.timeline.activity().begin(Work::Thread);
+            runs.extend(loader.finish()?);
+        }
         let nothing = rows.is_empty() && runs.is_empty() && self.deleted.rows == 0;
         let keys = Box::default();
         Ok((!nothing).then_some(Finished { schema, rows, keys, runs, deleted: self.deleted, charge: self.charge }))
@@ -163,12 +166,12 @@ impl StatementWrites {
     pub fn load(&mut self, table: &Arc<TableSchema>, columns: Vec<ArrayRef>) -> Result<()> {
         let rows = columns.first().map_or(0, |column| column.len());
         if self.loader.is_none() && rows <= table.commit_rows_max() {
-            return self.insert(table, &unchecked_batch(columns)?);
+            return self.insert(table, &batch_of(columns)?);
         }
         self.enter(table)?;
         let timeline = self.engine.timeline.clone();
         let _at_work = timeline.activity().begin(Work::Thread);
-        let batch = unchecked_batch(check_load(table, columns)?)?;
+        let batch = batch_of(check_load(table, columns)?)?;
         self.inserted += rows as u64;
         self.load_checked(table, &batch)
     }
@@ -314,10 +317,4 @@ pub(super) fn no_room() -> Error {
         sqlstate::OUT_OF_MEMORY,
         "the writes of open transactions take their whole share of memory_limit: end transactions, release savepoints, or raise memory_limit",
     )
-}
-
-/// `columns` as a batch of their own types.
-fn unchecked_batch(columns: Vec<ArrayRef>) -> Result<RecordBatch> {
-    let field = |column: &ArrayRef| Field::new("", column.data_type().clone(), true);
-    Ok(RecordBatch::try_new(Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>())), columns)?)
 }

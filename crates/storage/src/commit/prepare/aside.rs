@@ -19,7 +19,10 @@ impl Engine {
     /// sort fits the memory that they may take.
     #[must_use]
     pub fn loader(&self, schema: &Arc<TableSchema>, waiting: Waiting) -> Loader {
-        self.loader_within(schema, self.loads.sort_bytes()).in_turn(self.loads.enter(waiting))
+        let loader = self.loader_within(schema, self.loads.sort_bytes());
+        // Who waits for nobody holds others up, and has few rows.
+        let loader = if matches!(waiting, Waiting::Never) { loader } else { loader.with_spill() };
+        loader.in_turn(self.loads.enter(waiting))
     }
 
     fn loader_within(&self, schema: &Arc<TableSchema>, bytes: u64) -> Loader {

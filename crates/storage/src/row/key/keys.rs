@@ -48,6 +48,19 @@ impl Keys {
         Self { data, shape: Shape::Variable { ends } }
     }
 
+    /// Appends `others`, of the same codec.
+    pub fn append(&mut self, others: &Self) {
+        match (&mut self.shape, &others.shape) {
+            (Shape::Fixed { len, .. }, Shape::Fixed { len: more, .. }) => *len += more,
+            (Shape::Variable { ends }, Shape::Variable { ends: more }) => {
+                let before = self.data.len();
+                ends.extend(more.iter().map(|end| before + end));
+            }
+            (Shape::Fixed { .. }, Shape::Variable { .. }) | (Shape::Variable { .. }, Shape::Fixed { .. }) => return,
+        }
+        self.data.extend_from_slice(&others.data);
+    }
+
     /// Number of keys.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -98,6 +111,21 @@ impl Keys {
     /// The keys in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         (0..self.len()).map(|i| self.get(i))
+    }
+
+    /// How many keys, which are sorted, come before the first that is not `below`.
+    #[must_use]
+    pub fn partition_point(&self, below: impl Fn(&[u8]) -> bool) -> usize {
+        let (mut from, mut to) = (0, self.len());
+        while from < to {
+            let middle = from.midpoint(to);
+            if below(self.get(middle)) {
+                from = middle + 1;
+            } else {
+                to = middle;
+            }
+        }
+        from
     }
 
     /// Whether each key is at or above the one before it.

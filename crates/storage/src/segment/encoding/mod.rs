@@ -56,6 +56,7 @@ pub use fsst::SymbolTables;
 pub(crate) use native::wide_value;
 pub(crate) use plain::sum_of_array;
 pub(crate) use sections::{ALIGN, Damage, Sections, begin_section};
+pub(crate) use short_texts::short_text_codes;
 pub(crate) use single::{SingleRows, Source};
 
 /// How a column's values are stored, with what a reader has to know before it sees the bytes.

@@ -4,7 +4,9 @@
 //! Comes in: the texts of a column, one behind the other, none NULL. Goes out: the distinct ones, ascending, and the
 //! position of each row's.
 
+use arrow_array::{Array, StringArray};
 use hashbrown::HashMap;
+use mainstem_kernels::extremes::longest_text;
 use mainstem_kernels::recent_texts::{LEN_MAX, RecentTexts};
 
 use super::dictionary::{Distinct, code_bytes, codes_of_rows, keep_codes};
@@ -30,6 +32,20 @@ pub(super) fn distinct<'a>(
         return distinct_bytes(bytes, budget);
     }
     distinct_texts(heap, offsets, budget).map(|found| found.ascending(|a, b| a.cmp(b)))
+}
+
+/// The distinct ones of `texts`, and which of them each is, if all are short and codes take at most half of their
+/// bytes. NULLs are whatever stands there.
+pub(crate) fn short_text_codes(texts: &StringArray) -> Option<(Vec<&str>, Vec<u32>)> {
+    let offsets = texts.value_offsets();
+    let length_max = longest_text(offsets) as usize;
+    let bytes = offsets.last()?.abs_diff(*offsets.first()?) as usize;
+    if length_max > SHORT_BYTES {
+        return None;
+    }
+    let found = distinct(texts.value_data(), offsets, length_max, (bytes + texts.len()) / 2)?;
+    let values = found.values.into_iter().map(std::str::from_utf8).collect::<Result<_, _>>().ok()?;
+    Some((values, found.codes))
 }
 
 /// As [`distinct`], of texts of one byte each.
