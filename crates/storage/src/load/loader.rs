@@ -436,7 +436,7 @@ impl Loader {
     fn range_with_room(&mut self, ranges: &Ranges) -> Result<Option<Range>> {
         let entry_bytes = self.indexed_keys * ENTRY_BYTES;
         let needs = |range: &Range| RANGE_COPIES * range.bytes + range.rows * entry_bytes;
-        let own = self.turn.as_ref().map_or(usize::MAX, |turn| turn.rows_at_once() as usize) / RANGE_COPIES;
+        let own = self.turn.as_ref().map_or(0, |turn| turn.rows_at_once() as usize) / RANGE_COPIES;
         let mut bytes = self.sort_bytes.saturating_sub(self.bytes + self.ranges_bytes) / RANGE_COPIES;
         loop {
             let Some(range) = ranges.next(bytes, own) else { return Ok(None) };

@@ -18,9 +18,8 @@
 //! 7. Between two parts a load rests, if somebody writes row after row beside it (`pace`).
 //!
 //! Without a sort key rows stay as they come, in one run. Invariants: memory is bounded by one sort and one segment, or
-//! one range;
-//! dropping a loader, or its runs before [`crate::segment::Segment::keep`], removes the files. It does not own: keys
-//! the table has already (`commit`), what makes the rows true.
+//! one range; dropping a loader, or its runs before [`crate::segment::Segment::keep`], removes the files. It does not
+//! own: keys the table has already (`commit`), what makes the rows true.
 
 mod batches;
 mod duplicate;

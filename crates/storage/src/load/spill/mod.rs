@@ -163,13 +163,14 @@ impl Spill {
 
     /// The rows of `batches` in a form in which they can be joined, with codes where there are few texts.
     fn coded(&self, batches: Vec<RecordBatch>) -> Result<Vec<RecordBatch>> {
-        let coded = batches.iter().map(|batch| self.texts.coded(batch, self.by.reader.positions()));
-        let coded = coded.collect::<Result<Vec<_>>>()?;
+        let code = |batch: &RecordBatch| self.texts.coded(batch, self.by.reader.positions());
+        let coded = batches.iter().map(code).collect::<Result<Vec<_>>>()?;
         if can_be_joined(&coded) {
             return Ok(coded);
         }
+        // From now on there are texts alone, those that came as codes of other dictionaries included.
         self.texts.close();
-        joinable(batches, &self.by.schema)
+        joinable(batches.iter().map(code).collect::<Result<_>>()?, &self.by.schema)
     }
 
     fn add(&mut self, sort: Sort) {

@@ -58,15 +58,7 @@ proptest! {
     ) {
         let (_folder, target) = folder();
         let runs = spilling(threads, &schema, &target, &rows, (batch_rows, sort)).unwrap();
-        for run in &runs {
-            let of_run = rows_of_run(&schema, run);
-            prop_assert!(of_run.is_sorted_by(|a, b| compare(&schema, a, b).is_le()));
-            for part in run.segments() {
-                prop_assert!(part.rows() <= schema.options.segment_rows);
-            }
-        }
-        // Each run's rows came before those of the next, so a stable sort of all is a stable sort of what came in.
-        prop_assert_eq!(sorted(&schema, &all_rows(&schema, &runs)), sorted(&schema, &rows));
+        are_loaded(&schema, &runs, &rows);
         drop(runs);
         prop_assert_eq!(files(&target), 0, "nobody kept the files");
     }
