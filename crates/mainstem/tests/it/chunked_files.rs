@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use mainstem::{Connection, Database};
+use mainstem::{Connection, Database, OpenOptions};
 
 use super::support::{quiet, rows};
 
@@ -157,4 +157,50 @@ fn errors_of_files_in_chunks_name_lines() {
         assert!(message.contains(&format!("line {line}")) && message.contains(&format!("line {first}")), "{message}");
     }
     assert_eq!(rows(&connection, "SELECT count(*) FROM t"), ["0"]);
+}
+
+/// Rows in no order, more than loads have memory for: they go to a temporary file, and come from it by their keys.
+#[test]
+fn rows_in_no_order_are_loaded_in_the_order_of_their_keys() {
+    const ROWS: usize = 40_009;
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().join("db");
+    let write = |name: &str, last: &str| {
+        let line = |n: usize| match n % 5 {
+            0 => format!("{n},,1\n"),
+            _ => format!("{n},text {},{}.25\n", n % 11, n * 3),
+        };
+        let lines: String = (0..ROWS).map(|n| line(n * 7_919 % ROWS)).collect();
+        std::fs::write(folder.path().join(name), lines + last).unwrap();
+        format!("COPY t FROM '{}' (FORMAT csv)", folder.path().join(name).display())
+    };
+    let (good, bad) = (write("good.csv", ""), write("bad.csv", "7919,again,2\n"));
+    let options = || OpenOptions::new().memory_limit(16 << 20);
+    let told = "SELECT count(*), count(v), count(DISTINCT v), sum(k), sum(n), \
+                sum(k * n) FILTER (WHERE v = 'text 3') FROM t";
+    let database = Database::open_with(&place, options()).unwrap();
+    let (connection, other) = (database.connect().unwrap(), database.connect().unwrap());
+    connection.execute_batch("CREATE TABLE t (k INTEGER PRIMARY KEY, v TEXT, n NUMERIC(12,2)); BEGIN").unwrap();
+    let error = connection.execute(&bad).unwrap_err();
+    assert_eq!(error.sqlstate(), "23505");
+    let (first, second) = ("line 2", format!("line {}", ROWS + 1));
+    assert!(error.to_string().contains(first) && error.to_string().contains(&second), "{error}");
+    connection.execute_batch("ROLLBACK; BEGIN").unwrap();
+    connection.execute(&good).unwrap();
+    assert!(place.join("temp").exists(), "nothing was put aside");
+    assert_eq!(rows(&other, "SELECT count(*) FROM t"), ["0"]);
+    connection.execute("COMMIT").unwrap();
+    let expected = rows(&other, told);
+    drop((connection, other));
+    database.close().unwrap();
+
+    let database = Database::open_with(&place, options()).unwrap();
+    let connection = database.connect().unwrap();
+    assert_eq!(rows(&connection, told), expected);
+    let sum = ROWS * (ROWS - 1) / 2;
+    assert_eq!(
+        rows(&connection, "SELECT count(*), count(v), sum(k) FROM t"),
+        [format!("{ROWS}|{}|{sum}", ROWS - ROWS.div_ceil(5))]
+    );
+    assert_eq!(rows(&connection, "SELECT v, n FROM t WHERE k = 7919"), ["text 10|23757.25"]);
 }
