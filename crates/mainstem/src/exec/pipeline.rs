@@ -15,7 +15,7 @@
 //! | the order of joins | `optimize`, called by `planner` | keys and filters where they belong |
 //! | computed keys as columns, short circuits | `optimize`, called by `planner` | filters where they belong, no rule behind them |
 //! | patterns of several pieces | `optimize`, called by `planner`, before short circuits | as above |
-//! | the physical plan, by DataFusion's rules | DataFusion | |
+//! | the physical plan, by DataFusion's rules | DataFusion | operators that declare what is proved of their rows, and nothing else (`derived_properties`) |
 //! | rows of a sort stay in its order | `optimize::upstream` | operators on several partitions |
 //! | scans that use the keys of joins | `dynamic_filters` | no rule behind it that moves operators |
 //! | joins of tables in the order of their keys | `merge_joins` | scans that filter by keys of joins: those have no order |
@@ -56,6 +56,7 @@ use mainstem_storage::database::Database;
 
 use super::cancel::interruptible;
 use super::code_aggregates::CodeAggregates;
+use super::derived_properties::{DeclaredPlans, Declaring};
 use super::dynamic_filters::DynamicFilters;
 use super::eager_probes::EagerProbes;
 use super::generate_series::GenerateSeries;
@@ -77,7 +78,9 @@ use crate::analyze::{
 };
 use crate::decorrelate::{decorrelated, null_aware_in, nullable_subqueries, subqueries_in_values};
 use crate::error::from_datafusion;
-use crate::optimize::{OrderedOutput, guarded, null_safe_joins, null_safe_simplification};
+use crate::optimize::{
+    OrderedOutput, guarded, null_safe_joins, null_safe_simplification, seen_sorts, with_unique_keys,
+};
 use crate::provider::{CATALOG, SEARCHED, StatementCatalog};
 use crate::sql::CastTypes;
 
@@ -101,7 +104,9 @@ impl AnalyzerRule for Rule {
 }
 
 /// Rules that give types, so that DataFusion's type coercion finds SQL's.
-const BEFORE_TYPE_COERCION: [Rule; 7] = [
+const BEFORE_TYPE_COERCION: [Rule; 8] = [
+    // First: where nobody sees an order, no other rule meets a sort.
+    Rule("seen_sorts", seen_sorts),
     // A literal's type follows from what stands beside it: before anything asks for types.
     Rule("typed_literals", typed_literals),
     Rule("bpchar", bpchar),
@@ -133,7 +138,15 @@ fn shared<const N: usize>(rules: [Rule; N]) -> impl Iterator<Item = Arc<dyn Anal
 
 /// DataFusion's optimizer rules, with guards around those that are wrong in 55.2 (`optimize::upstream`).
 fn guarded_optimizers(state: &SessionState) -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
-    state.optimizers().iter().cloned().map(guarded).map(null_safe_joins).map(null_safe_simplification).collect()
+    state
+        .optimizers()
+        .iter()
+        .cloned()
+        .map(guarded)
+        .map(null_safe_joins)
+        .map(null_safe_simplification)
+        .map(with_unique_keys)
+        .collect()
 }
 
 /// What all connections of a database start from: functions, rules, memory for queries.
@@ -157,6 +170,8 @@ pub(crate) fn template(storage: &Database, threads: usize) -> Result<SessionStat
     // A length would be read and forgotten.
     parser.support_varchar_with_length = false;
     parser.map_string_types_to_utf8view = true;
+    // Which order is seen is decided once (`optimize::subquery_sorts`).
+    parser.enable_subquery_sort_elimination = false;
     config.options_mut().execution.time_zone = Some("+00:00".into());
     // It fails for UNION of columns of which the optimizer has learned that they are never NULL, and tells no
     // difference.
@@ -202,7 +217,8 @@ pub(crate) fn template(storage: &Database, threads: usize) -> Result<SessionStat
         .with_physical_optimizer_rule(Arc::new(EagerProbes))
         .build();
     register(&mut state)?;
-    let physical = state.physical_optimizers().iter().cloned().map(triggered).collect();
+    let rules = state.physical_optimizers().iter().cloned().map(Declaring::new).map(triggered);
+    let physical = std::iter::once(Arc::new(DeclaredPlans) as _).chain(rules).collect();
     state = SessionStateBuilder::new_from_existing(state).with_physical_optimizer_rules(physical).build();
     Ok(interruptible(state))
 }

@@ -45,6 +45,7 @@ use self::memory::WithinMemory;
 use self::parsed_views::ParsedViews;
 use self::size::{Size, is_in_file_order, size_of};
 use super::cancel::{Interruption, cancelable_joins};
+use super::derived_properties::DerivedProperties;
 use super::dynamic_filters::MinRows;
 use super::merge_joins::MergeMinRows;
 use super::parameters::{Parameters, position_of};
@@ -82,6 +83,7 @@ pub(crate) struct Planner {
     interruption: Interruption,
     dynamic_filters: MinRows,
     merge_joins: MergeMinRows,
+    derived_properties: DerivedProperties,
     kinds: PlanKinds,
     query_bytes: QueryBytes,
     views: ParsedViews,
@@ -126,6 +128,8 @@ impl Planner {
         extensions.insert(Carried(dynamic_filters.clone()));
         let merge_joins = MergeMinRows::default();
         extensions.insert(Carried(merge_joins.clone()));
+        let derived_properties = DerivedProperties::default();
+        extensions.insert(Carried(derived_properties.clone()));
         let kinds = PlanKinds::default();
         extensions.insert(Carried(kinds.clone()));
         let query_bytes = QueryBytes::default();
@@ -137,6 +141,7 @@ impl Planner {
             interruption,
             dynamic_filters,
             merge_joins,
+            derived_properties,
             kinds,
             query_bytes,
             views: ParsedViews::default(),
@@ -165,6 +170,7 @@ impl Planner {
         self.state.mark_start_execution();
         self.dynamic_filters.set(source.settings.dynamic_filter_min_rows());
         self.merge_joins.set(source.settings.merge_join_min_rows());
+        self.derived_properties.set(source.settings.derived_properties());
         check_calls(&statement, &self.state)?;
         check_rows(&statement)?;
         let names_of_items = OutputNames::of(&statement);
@@ -393,11 +399,12 @@ impl Planner {
     }
 
     fn optimized(&mut self, plan: &LogicalPlan) -> Result<LogicalPlan> {
-        let optimized = triggers::optimized(plan, &mut self.state)
-            .and_then(|plan| ordered_joins(plan, &self.state))
-            .and_then(computed_keys_as_columns)
-            .and_then(narrowed_patterns)
-            .and_then(short_circuit_plan);
+        let mut optimized = triggers::optimized(plan, &mut self.state);
+        if DerivedProperties::are_used(self.state.config_options()) {
+            optimized = optimized.and_then(|plan| ordered_joins(plan, &self.state));
+        }
+        let optimized =
+            optimized.and_then(computed_keys_as_columns).and_then(narrowed_patterns).and_then(short_circuit_plan);
         optimized.map_err(|e| unplanned(&e))
     }
 
@@ -435,7 +442,8 @@ impl Planner {
     ) -> Result<Running> {
         let size = size_of(optimized).map_err(|e| from_datafusion(&e))?;
         let in_order = is_in_file_order(optimized).map_err(|e| from_datafusion(&e))?;
-        self.set_partitions(if size == Size::Large && !in_order { partitions } else { 1 });
+        let is_cut = size == Size::Large && !in_order && DerivedProperties::are_used(self.state.config_options());
+        self.set_partitions(if is_cut { partitions } else { 1 });
         let plan = self.physical(runtime, optimized)?;
         cancel.check()?;
         let plan = cancelable_joins(plan, &cancel).map_err(|e| from_datafusion(&e))?;

@@ -17,7 +17,7 @@ pub(crate) use filter_pushdown::{guarded, pushes_by_name};
 pub(crate) use group_limits::safe_group_limits;
 pub(crate) use null_equal_joins::null_safe_joins;
 pub(crate) use null_simplification::{null_safe_simplification, simplified};
-pub(crate) use ordered_output::OrderedOutput;
+pub(crate) use ordered_output::{OrderedOutput, depends_on_order};
 
 #[cfg(test)]
 mod tests;
