@@ -11,5 +11,5 @@ pub(crate) use narrowed_patterns::narrowed_patterns;
 pub(crate) use short_circuit::{short_circuit_expression, short_circuit_plan};
 pub(crate) use upstream::{
     OrderedOutput, computed_keys_as_columns, guarded, null_safe_joins, null_safe_simplification, pushes_by_name,
-    safe_group_limits, simplified,
+    safe_group_limits, simplified, window_limits,
 };
