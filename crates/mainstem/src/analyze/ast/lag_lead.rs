@@ -6,8 +6,8 @@
 //! them. Whole numbers, texts and NULL stay with it.
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments, NullTreatment,
-    ObjectNamePart, Value, ValueWithSpan,
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, NullTreatment, ObjectNamePart, Value,
+    ValueWithSpan,
 };
 
 use super::expr::{bare, call as coalesce, case};
@@ -19,7 +19,7 @@ pub(crate) fn default_beside(expr: &mut Expr) {
         && let Some(default) = computed_default(call)
     {
         let value = with_arguments(call, None);
-        if ignores_nulls(call) {
+        if call.null_treatment == Some(NullTreatment::IgnoreNulls) {
             *expr = coalesce("coalesce", vec![value, default]);
             return;
         }
@@ -35,17 +35,6 @@ fn computed_default(call: &Function) -> Option<Expr> {
     let [_, _, FunctionArg::Unnamed(FunctionArgExpr::Expr(default))] = list.args.as_slice() else { return None };
     let is_one = matches!(fold(name).as_str(), "lag" | "lead") && call.over.is_some();
     (is_one && !is_simple(default)).then(|| default.clone())
-}
-
-/// Whether the call says IGNORE NULLS, behind its arguments or among them.
-fn ignores_nulls(call: &Function) -> bool {
-    let is_ignore = |treatment: &NullTreatment| matches!(treatment, NullTreatment::IgnoreNulls);
-    let FunctionArguments::List(list) = &call.args else { return false };
-    let says = |clause: &FunctionArgumentClause| match clause {
-        FunctionArgumentClause::IgnoreOrRespectNulls(treatment) => is_ignore(treatment),
-        _ => false,
-    };
-    call.null_treatment.as_ref().is_some_and(is_ignore) || list.clauses.iter().any(says)
 }
 
 fn is_simple(default: &Expr) -> bool {
