@@ -23,6 +23,8 @@ pub(super) const CALLS: &[Function] = &[
     Function::new(&["days_later"], "date + integer", Overflow, OfOperator),
     Function::new(&["days_earlier"], "date - integer", Overflow, OfOperator),
     Function::new(&["day_at"], "date + time", Overflow, OfOperator),
+    Function::new(&["span_later"], "timestamp + interval", Overflow, OfOperator),
+    Function::new(&["span_earlier"], "timestamp - interval", Overflow, OfOperator),
     Function::new(&["span_between"], "timestamp - timestamp", Overflow, OfOperator),
     Function::new(&["span_times"], "interval * number", Overflow, OfOperator),
     Function::new(&["span_divided_by"], "interval / number", Divisor(1), OfOperator),

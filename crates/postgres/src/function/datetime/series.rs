@@ -23,11 +23,9 @@ use mainstem_storage::schema::DataType as SqlType;
 use crate::error::external;
 use crate::evaluate::over_rows;
 use crate::function::adapter::{Change, adapt};
-use crate::operator::datetime::{micros_of, out_of_range};
+use crate::operator::datetime::{micros_of, moved, out_of_range};
 use crate::sqlstate;
-use crate::types::{
-    INTERVAL, MICROS_OF_DAY, TIMESTAMP, civil_from_days, common_datetime, days_from_civil, is_datetime,
-};
+use crate::types::{INTERVAL, TIMESTAMP, common_datetime, is_datetime};
 
 /// program_limit_exceeded
 const TOO_MUCH: &str = "54000";
@@ -63,22 +61,7 @@ impl TimestampSeries {
     /// # Errors
     /// 22008 where there is no such timestamp.
     pub fn after(&self, micros: i64) -> Result<Option<i64>> {
-        self.later(micros).map(|micros| self.within(micros)).ok_or_else(|| out_of_range("timestamp"))
-    }
-
-    fn later(&self, micros: i64) -> Option<i64> {
-        let (mut days, of_day) = (micros.div_euclid(MICROS_OF_DAY), micros.rem_euclid(MICROS_OF_DAY));
-        if self.step.months != 0 {
-            let (year, month, day) = civil_from_days(days);
-            let months = year * 12 + i64::from(month) - 1 + i64::from(self.step.months);
-            let (year, month) = (months.div_euclid(12), months.rem_euclid(12) + 1);
-            let first = days_from_civil(year, month, 1);
-            let after = if month == 12 { days_from_civil(year + 1, 1, 1) } else { days_from_civil(year, month + 1, 1) };
-            days = first + (i64::from(day) - 1).min(after - first - 1);
-        }
-        let days = days.checked_add(self.step.days.into())?;
-        let micros = days.checked_mul(MICROS_OF_DAY)?.checked_add(of_day)?;
-        micros.checked_add(self.step.nanoseconds / 1_000)
+        moved(micros, self.step, false).map(|micros| self.within(micros)).ok_or_else(|| out_of_range("timestamp"))
     }
 
     fn within(&self, micros: i64) -> Option<i64> {
