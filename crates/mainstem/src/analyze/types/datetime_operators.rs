@@ -2,8 +2,8 @@
 //! they become.
 //!
 //! DataFusion knows one type for a text, a DATE or another timestamp beside a TIMESTAMP: nanoseconds, which end in
-//! 2262. It adds an interval to a DATE by days alone, and to a TIMESTAMP up to the year 262142 only; it has no `interval
-//! * number`, and compares intervals by months, then days, then time. So
+//! 2262. It adds an interval to a DATE by days alone, and to a TIMESTAMP up to the year 262142 only. It has no product
+//! of an interval and a number, and compares intervals by months, then days, then time. So
 //!
 //! 1. while SQL becomes a plan ([`planned`]), the operands of `+`, `-`, `*` and `/` get the types that PostgreSQL's
 //!    operators have, or the operator becomes a function; so does `extract` ([`ExtractPlanner`]);

@@ -14,8 +14,8 @@
 //! 3. the windows look a rows ahead together: of each, the most that the end of a frame, counted in ROWS, or a function
 //!    (`lead` of a literal) looks ahead. Where one has no such number nothing is done.
 //!
-//! Such an operator gives one row for each one it takes, in the same order, so that the first n rows above depend on the
-//! first n + a rows below. It does not own: how limits get from one operator to the next otherwise.
+//! Such an operator gives one row for each one it takes, in the same order, so that the first n rows above depend on
+//! the first n + a rows below. It does not own: how limits get from one operator to the next otherwise.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! `date_bin(stride, timestamp, origin)`: the beginning of the stride that the timestamp is in, counted from the origin.
+//! `date_bin(stride, timestamp, origin)`: the beginning of the stride that the timestamp is in, counted from the
+//! origin.
 //!
 //! In microseconds, as PostgreSQL computes it (`timestamp.c`): DataFusion counts in nanoseconds, which reach from 1677
 //! to 2262. Strides of months are 0A000, those that are not positive 22008. Without an origin strides count from
