@@ -135,16 +135,7 @@ impl Op {
                 });
                 Arc::new(moved.collect::<Result<Date32Array>>()?)
             }
-            Op::Later | Op::Earlier => {
-                let (datetimes, spans) = (cast(left, &TIMESTAMP)?, cast(right, &INTERVAL)?);
-                let datetimes = datetimes.as_primitive::<TimestampMicrosecondType>().iter();
-                let moved = datetimes.zip(spans.as_primitive::<IntervalMonthDayNanoType>()).map(|(datetime, span)| {
-                    let (Some(datetime), Some(span)) = (datetime, span) else { return Ok(None) };
-                    moved(datetime, span, self == Op::Earlier).map(Some).ok_or_else(|| out_of_range("timestamp"))
-                });
-                let moved = moved.collect::<Result<TimestampMicrosecondArray>>()?;
-                Arc::new(moved.with_timezone_opt(zone_of(left.data_type())))
-            }
+            Op::Later | Op::Earlier => Arc::new(all_moved(left, right, self == Op::Earlier)?),
             Op::Between => {
                 let micros = |side: &ArrayRef| cast(side, &TIMESTAMP);
                 let (left, right) = (micros(left)?, micros(right)?);
@@ -194,6 +185,18 @@ impl Op {
             Op::At => Arc::new(date_at_time(left, right)?),
         })
     }
+}
+
+/// TIMESTAMP + INTERVAL, or - INTERVAL.
+fn all_moved(datetimes: &ArrayRef, spans: &ArrayRef, back: bool) -> Result<TimestampMicrosecondArray> {
+    let zone = zone_of(datetimes.data_type());
+    let (datetimes, spans) = (cast(datetimes, &TIMESTAMP)?, cast(spans, &INTERVAL)?);
+    let datetimes = datetimes.as_primitive::<TimestampMicrosecondType>().iter();
+    let moved = datetimes.zip(spans.as_primitive::<IntervalMonthDayNanoType>()).map(|(datetime, span)| {
+        let (Some(datetime), Some(span)) = (datetime, span) else { return Ok(None) };
+        moved(datetime, span, back).map(Some).ok_or_else(|| out_of_range("timestamp"))
+    });
+    Ok(moved.collect::<Result<TimestampMicrosecondArray>>()?.with_timezone_opt(zone))
 }
 
 /// `micros` since 1970-01-01 and `span`, or without it if it is `back`: first its months, which keep the day where the

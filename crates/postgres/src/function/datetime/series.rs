@@ -14,7 +14,7 @@ use arrow::datatypes::{
     DataType, Field, FieldRef, IntervalMonthDayNano, IntervalMonthDayNanoType, TimestampMicrosecondType,
 };
 use datafusion_common::{DataFusionError, Result, plan_err};
-use datafusion_execution::memory_pool::MemoryPool;
+use datafusion_execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use datafusion_expr::type_coercion::functions::fields_with_udf;
 use datafusion_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, Signature, Volatility};
 use mainstem_storage::Error;
@@ -27,8 +27,10 @@ use crate::operator::datetime::{micros_of, moved, out_of_range};
 use crate::sqlstate;
 use crate::types::{INTERVAL, TIMESTAMP, common_datetime, is_datetime};
 
-/// program_limit_exceeded
-const TOO_MUCH: &str = "54000";
+/// Values that memory is asked for at once: they are pushed into a vector that doubles.
+const VALUES_AT_ONCE: usize = 1 << 16;
+/// Values of all arrays together: offsets into them have 31 bits.
+const VALUES_MAX: usize = i32::MAX as usize;
 
 /// A series of timestamps.
 #[derive(Clone, Copy, Debug)]
@@ -71,13 +73,15 @@ impl TimestampSeries {
 }
 
 /// `function`, which is `generate_series` or `range` of arrays.
-pub(crate) fn series(function: Arc<ScalarUDF>, _: &Arc<dyn MemoryPool>) -> ScalarUDF {
-    adapt(function, OfTimestamps { signature: Signature::user_defined(Volatility::Immutable) })
+pub(crate) fn series(function: Arc<ScalarUDF>, pool: &Arc<dyn MemoryPool>) -> ScalarUDF {
+    let signature = Signature::user_defined(Volatility::Immutable);
+    adapt(function, OfTimestamps { signature, pool: pool.clone() })
 }
 
 #[derive(Debug)]
 struct OfTimestamps {
     signature: Signature,
+    pool: Arc<dyn MemoryPool>,
 }
 
 /// The type of the values of a series from and to values of `types`, if they are datetimes.
@@ -128,12 +132,22 @@ impl Change for OfTimestamps {
         let types: Vec<DataType> = args.args.iter().map(ColumnarValue::data_type).collect();
         let Some(of) = of_values(&types) else { return function.inner().invoke_with_args(args) };
         let to_stop = function.name() == "generate_series";
-        over_rows(&args, |arrays, rows| Ok(Arc::new(arrays_of(arrays, rows, &of, to_stop)?)))
+        let reserved = MemoryConsumer::new(function.name()).register(&self.pool);
+        over_rows(&args, |arrays, rows| Ok(Arc::new(arrays_of(arrays, rows, &of, to_stop, &reserved)?)))
     }
 }
 
 /// An array of a series for each of `rows` rows; with its last value where that is the stop, if `to_stop`.
-fn arrays_of(arrays: &[ArrayRef], rows: usize, of: &DataType, to_stop: bool) -> Result<ListArray> {
+///
+/// # Errors
+/// 22023, 22008; 54000 and 53200 for too many values.
+fn arrays_of(
+    arrays: &[ArrayRef],
+    rows: usize,
+    of: &DataType,
+    to_stop: bool,
+    reserved: &MemoryReservation,
+) -> Result<ListArray> {
     let [starts, stops, steps] = arrays else {
         return Err(DataFusionError::Internal("a series without a step".into()));
     };
@@ -147,13 +161,19 @@ fn arrays_of(arrays: &[ArrayRef], rows: usize, of: &DataType, to_stop: bool) -> 
             let series = TimestampSeries::new(start, stop, step)?;
             let mut next = series.first();
             while let Some(value) = next.filter(|value| to_stop || *value != stop) {
+                if values.len() % VALUES_AT_ONCE == 0 {
+                    reserved.try_grow(2 * VALUES_AT_ONCE * size_of::<i64>())?;
+                }
+                if values.len() == VALUES_MAX {
+                    let message = "a series has too many values for an array";
+                    return Err(external(Error::invalid(sqlstate::LIMIT_EXCEEDED, message)));
+                }
                 values.push(value);
                 next = series.after(value)?;
             }
         }
         is_known.push(start.is_some() && stop.is_some() && step.is_some());
-        let end = i32::try_from(values.len());
-        ends.push(end.map_err(|_| external(Error::invalid(TOO_MUCH, "a series has too many values for an array")))?);
+        ends.push(i32::try_from(values.len()).unwrap_or(i32::MAX));
     }
     let values = TimestampMicrosecondArray::from(values).with_data_type(of.clone());
     let item = Arc::new(Field::new_list_field(of.clone(), true));
