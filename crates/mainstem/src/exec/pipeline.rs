@@ -47,10 +47,10 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::logical_expr::planner::ExprPlanner;
 use datafusion::optimizer::{Analyzer, AnalyzerRule, OptimizerRule};
 use datafusion::prelude::SessionConfig;
-use mainstem_postgres::aggregate::{average, checked_sum, ordered_sets};
+use mainstem_postgres::aggregate::{average, checked_sum, of_floats, ordered_sets};
 use mainstem_postgres::cast::assigned_to;
 use mainstem_postgres::registry::{aggregate_function, scalar_functions};
-use mainstem_postgres::window::{moving, whole_numbers};
+use mainstem_postgres::window::{moving, shifts, whole_numbers};
 use mainstem_storage::Result;
 use mainstem_storage::database::Database;
 
@@ -232,11 +232,11 @@ fn register(state: &mut SessionState) -> Result<()> {
         state.deregister_udaf(aggregate.name()).map_err(|e| from_datafusion(&e))?;
     }
     for aggregate in theirs.into_iter().chain(ours()).filter_map(aggregate_function) {
-        state.register_udaf(moving(aggregate)).map_err(|e| from_datafusion(&e))?;
+        state.register_udaf(of_floats(moving(aggregate))).map_err(|e| from_datafusion(&e))?;
     }
     let windows: Vec<_> = state.window_functions().values().cloned().collect();
     for window in windows {
-        state.register_udwf(whole_numbers(window)).map_err(|e| from_datafusion(&e))?;
+        state.register_udwf(shifts(whole_numbers(window))).map_err(|e| from_datafusion(&e))?;
     }
     if let Some(theirs) = state.deregister_udtf("generate_series").map_err(|e| from_datafusion(&e))? {
         state.register_udtf("generate_series", Arc::new(GenerateSeries { theirs }));

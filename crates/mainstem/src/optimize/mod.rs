@@ -15,5 +15,5 @@ pub(crate) use subquery_sorts::seen_sorts;
 pub(crate) use unique_keys::with_unique_keys;
 pub(crate) use upstream::{
     OrderedOutput, computed_keys_as_columns, depends_on_order, guarded, null_safe_joins, null_safe_simplification,
-    pushes_by_name, safe_group_limits, simplified,
+    pushes_by_name, safe_group_limits, simplified, window_limits,
 };

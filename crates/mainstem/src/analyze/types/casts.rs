@@ -32,7 +32,7 @@ use datafusion::logical_expr::{
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 use mainstem_postgres::cast::{convert, is_composed, is_span};
 use mainstem_postgres::function::interval_from_text;
-use mainstem_postgres::types::{UUID, from_text, has_own_text, is_datetime};
+use mainstem_postgres::types::{UUID, from_text, has_own_text, in_one_form, is_datetime};
 use mainstem_storage::Error;
 use mainstem_storage::schema::DataType as SqlType;
 
@@ -278,6 +278,9 @@ fn cast_of_sql(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         (from, to) if *to == UUID && *from != UUID && !from.is_null() => return Err(cannot_cast(from, to)),
         (from, to) if is_time(from) && (to.is_numeric() || is_datetime(to)) => return Err(cannot_cast(from, to)),
         (from, to) if is_time(to) && (from.is_numeric() || is_day(from)) => return Err(cannot_cast(from, to)),
+        // What Arrow makes of it may be minus zero.
+        (from, DataType::Float32) if or_null && may_be_minus_zero(from) => Transformed::yes(call(SqlType::Real)),
+        (from, DataType::Float64) if or_null && may_be_minus_zero(from) => Transformed::yes(call(SqlType::Double)),
         (from, to) if !or_null => match converted(from, to) {
             Some(gives) => Transformed::yes(call(gives)),
             None => Transformed::no(expr),
@@ -317,6 +320,10 @@ fn converted(from: &DataType, to: &DataType) -> Option<SqlType> {
     // Of other units too: coercion asks for nanoseconds.
     let same = wanted.arrow() == *to || matches!(to, DataType::Timestamp(..));
     (ours && same).then_some(wanted)
+}
+
+fn may_be_minus_zero(data_type: &DataType) -> bool {
+    data_type.is_string() || data_type.is_floating()
 }
 
 fn is_time(data_type: &DataType) -> bool {
@@ -361,6 +368,9 @@ impl SqlCast {
     }
 
     fn convert(&self, array: &ArrayRef) -> Result<ArrayRef> {
+        if self.or_null && matches!(self.to, SqlType::Real | SqlType::Double) {
+            return Ok(in_one_form(cast(array, &self.to.arrow())?));
+        }
         if self.or_null {
             let texts = cast(array, &DataType::Utf8View)?;
             return from_text(texts.as_string_view(), &self.to.arrow(), true).map_err(ours);

@@ -5,11 +5,12 @@
 //! of which the two largest are wanted.
 //!
 //! It also follows it through whatever makes a row of each row, windows among them: `SELECT k, count(*) OVER () FROM t
-//! GROUP BY k ORDER BY k LIMIT 3` counted three groups. Both are wrong in 55.2; no public issue was found.
+//! GROUP BY k ORDER BY k LIMIT 3` counted three groups. Of floats it keeps the wrong groups where a NaN is among them,
+//! which it takes for no worse than any number. All are wrong in 55.2; no public issue was found.
 //!
 //! Comes in: that rule. Goes out: one that does the same but for plans with a sort whose column is another one than its
-//! name says, or with other operators than projections and exchanges between both, which it leaves alone. It does not
-//! own: whether a limit pays there.
+//! name says, or a float, or with other operators than projections and exchanges between both, which it leaves alone. It
+//! does not own: whether a limit pays there.
 
 use std::sync::Arc;
 
@@ -68,6 +69,9 @@ impl PhysicalOptimizerRule for LimitedGroups {
 fn misleads(sort: &SortExec) -> bool {
     let [by] = sort.expr().as_ref() else { return false };
     let Some(column) = by.expr.downcast_ref::<Column>() else { return false };
+    if by.expr.data_type(&sort.schema()).is_ok_and(|of| of.is_floating()) {
+        return true;
+    }
     let (mut name, mut at) = (column.name().to_owned(), Some(column.index()));
     let mut node = sort.input().clone();
     loop {

@@ -11,6 +11,7 @@ mod group_limits;
 mod null_equal_joins;
 mod null_simplification;
 mod ordered_output;
+mod window_limits;
 
 pub(crate) use computed_keys::computed_keys_as_columns;
 pub(crate) use filter_pushdown::{guarded, pushes_by_name};
@@ -18,6 +19,7 @@ pub(crate) use group_limits::safe_group_limits;
 pub(crate) use null_equal_joins::null_safe_joins;
 pub(crate) use null_simplification::{null_safe_simplification, simplified};
 pub(crate) use ordered_output::{OrderedOutput, depends_on_order};
+pub(crate) use window_limits::window_limits;
 
 #[cfg(test)]
 mod tests;

@@ -220,3 +220,62 @@ fn rules_are_there() {
     let limits = physical.into_iter().filter(|rule| names(rule) != names(&safe_group_limits(rule.clone())));
     assert_eq!(limits.count(), 1);
 }
+
+/// The first column of what DataFusion by itself answers to `sql`.
+fn first_column(sql: &str) -> Result<Vec<ScalarValue>, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let context = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(1));
+    let batches = runtime.block_on(async { context.sql(sql).await?.collect().await }).map_err(|e| e.to_string())?;
+    let values = batches
+        .iter()
+        .flat_map(|batch| (0..batch.num_rows()).map(|row| ScalarValue::try_from_array(batch.column(0), row).unwrap()));
+    Ok(values.collect())
+}
+
+fn doubles(values: &[f64]) -> Result<Vec<ScalarValue>, String> {
+    Ok(values.iter().map(|value| ScalarValue::from(*value)).collect())
+}
+
+/// `mainstem_postgres::aggregate::of_floats`.
+#[test]
+fn canary_extremes_of_groups_know_neither_infinity_nor_nan() {
+    let greatest = |values: &str| {
+        let rows = values.split(", ").map(|value| format!("(1, CAST('{value}' AS DOUBLE))")).collect::<Vec<_>>();
+        first_column(&format!("SELECT max(v) FROM (VALUES {}) AS t(k, v) GROUP BY k", rows.join(", ")))
+    };
+    assert_eq!(greatest("-Infinity"), doubles(&[f64::MIN]), "the greatest is right now");
+    assert_eq!(greatest("NaN, 1"), doubles(&[1.0]), "NaN is the greatest now");
+}
+
+/// The one form of floats, `mainstem_postgres::types`.
+#[test]
+fn canary_minus_zero_is_another_value() {
+    let zeros = "(VALUES (CAST('-0' AS DOUBLE)), (CAST('0' AS DOUBLE))) AS t(v)";
+    assert_eq!(
+        first_column(&format!("SELECT count(*) FROM {zeros} WHERE round(v) IN (0, 1, 2, 3)")),
+        Ok(vec![ScalarValue::from(1_i64)]),
+        "lists compare by value now"
+    );
+}
+
+/// `group_limits`, of floats.
+#[test]
+fn canary_limits_of_groups_take_nan_for_any_number() {
+    let sql = "SELECT min(v) AS m, k FROM (VALUES (1, CAST('1' AS DOUBLE)), (2, CAST('5' AS DOUBLE)), \
+        (3, CAST('NaN' AS DOUBLE)), (4, CAST('9' AS DOUBLE))) AS t(k, v) GROUP BY k ORDER BY m LIMIT 2";
+    let found = first_column(sql).unwrap();
+    assert_ne!(Ok(found.clone()), doubles(&[1.0, 5.0]), "the two least are found now");
+}
+
+/// `date_bin`, `generate_series` and `range` of `mainstem_postgres`, which count in microseconds.
+#[test]
+fn canary_datetimes_are_counted_in_nanoseconds() {
+    let (first, other) = ("to_timestamp_micros('0001-01-01T05:00:00')", "to_timestamp_micros('2001-01-01T00:00:00')");
+    for call in [
+        format!("date_bin(INTERVAL '1 day', {first}, {other})"),
+        format!("generate_series({first}, {first}, INTERVAL '1 day')"),
+    ] {
+        let answer = first_column(&format!("SELECT {call}"));
+        assert!(answer.is_err(), "{call} is {answer:?} now");
+    }
+}
