@@ -19,7 +19,7 @@ pub(crate) use ast::expr::cast;
 pub(crate) use ast::row_comparisons::check_rows;
 pub(crate) use ast::{balance, with_settings};
 pub(crate) use names::{
-    BesideStar, KnownTable, OutputNames, add_dependent_columns, cast_label, mark_relations, name_duplicates,
+    BesideStar, KnownTable, Naming, OutputNames, add_dependent_columns, cast_label, mark_relations, name_duplicates,
     name_repeated, resolve_names, rows_without_marks,
 };
 pub(crate) use rewrite::rewrite;

@@ -7,7 +7,8 @@
 //! 1. Select items that other parts of the statement can mean get PostgreSQL's names (`names::column_names`).
 //! 2. ORDER BY the position of an expression: the select item gets a name (`positions`). DataFusion takes a position
 //!    for the column of that text, and finds it again in GROUP BY only under a name of its own. A position in grouping
-//!    sets is the item's expression.
+//!    sets is the item's expression. `GROUP BY + 1` is none. A column that repeats within ROLLUP or CUBE stands once in
+//!    each grouping set.
 //! 3. `generate_series` and other functions that give rows, in select items: DataFusion's give one list; and in FROM,
 //!    over columns (`set_returning`).
 //! 4. SIMILAR TO, and `substring` by a pattern, become regular expressions; LIKE with ESCAPE becomes LIKE
@@ -27,7 +28,7 @@
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{Expr, Query, Select, SelectItem, Statement, TableFactor, VisitorMut};
+use datafusion::sql::sqlparser::ast::{Distinct, Expr, Query, Select, SelectItem, Statement, TableFactor, VisitorMut};
 
 use super::ast::{lag_lead, normalize, patterns, positions, row_comparisons, set_returning};
 use super::names::resolution::with_queries;
@@ -54,6 +55,10 @@ impl VisitorMut for Rewriter {
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Infallible> {
+        // ALL is what is meant without it.
+        if select.distinct == Some(Distinct::All) {
+            select.distinct = None;
+        }
         for item in &mut select.projection {
             if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
                 set_returning::unnest(expr);

@@ -8,7 +8,7 @@ use arrow::datatypes::{DataType, Field};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::simplify::SimplifyContext;
-use datafusion::logical_expr::{BinaryExpr, Expr, Operator, col, lit};
+use datafusion::logical_expr::{BinaryExpr, Expr, JoinType, LogicalPlan, LogicalPlanBuilder, Operator, col, lit};
 use datafusion::optimizer::Optimizer;
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
@@ -17,7 +17,8 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, displaya
 use datafusion::prelude::{SessionConfig, SessionContext};
 
 use super::{
-    OrderedOutput, guarded, null_safe_joins, null_safe_simplification, pushes_by_name, safe_group_limits, simplified,
+    OrderedOutput, computed_keys_as_columns, guarded, null_safe_joins, null_safe_simplification, pushes_by_name,
+    safe_group_limits, simplified,
 };
 
 fn simplifier() -> ExprSimplifier {
@@ -146,6 +147,43 @@ fn canary_computed_keys_are_not_seen_to_be_sorted() {
         let error = planned.expect_err("such a plan passes the check now").to_string();
         assert!(error.contains("does not satisfy order requirements"), "{query}: {error}");
     }
+}
+
+/// `computed_keys`, of joins.
+#[test]
+fn canary_join_keys_of_one_name_make_columns_of_one_table() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let context = SessionContext::new();
+    let plan = runtime.block_on(async {
+        let left = context.sql("SELECT * FROM (VALUES (1)) AS a(k) CROSS JOIN (VALUES (1)) AS b(k)").await?;
+        let right = context.sql("SELECT * FROM (VALUES (1)) AS c(k)").await?.into_unoptimized_plan();
+        let keys = (vec![lit(false)], vec![lit(false)]);
+        LogicalPlanBuilder::from(left.into_unoptimized_plan())
+            .join_with_expr_keys(right, JoinType::Left, keys, None)?
+            .build()
+    });
+    let plan = plan.unwrap();
+    let planned = |plan: &LogicalPlan| {
+        let state = context.state();
+        runtime.block_on(state.query_planner().create_physical_plan(plan, &state))
+    };
+    let error = planned(&plan).expect_err("such a join is planned now").to_string();
+    assert!(error.contains("duplicate"), "{error}");
+    let mended = computed_keys_as_columns(plan.clone()).unwrap();
+    assert_eq!(mended.schema().columns(), plan.schema().columns());
+    planned(&mended).unwrap();
+}
+
+/// `analyze::names::functional_dependencies`.
+#[test]
+fn canary_a_cast_of_a_group_is_taken_for_the_group() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let context = SessionContext::new();
+    let sql = "SELECT CAST(k AS INT), count(*) FROM \
+        (SELECT k, max(v) AS m FROM (VALUES (1.2, 1), (1.4, 2)) AS t(k, v) GROUP BY k) d GROUP BY CAST(k AS INT), m";
+    let batches = runtime.block_on(async { context.sql(sql).await?.collect().await }).unwrap();
+    let rows: usize = batches.iter().map(|batch| batch.num_rows()).sum();
+    assert_eq!(rows, 1, "two rows, as it should be: casts need no labels there");
 }
 
 /// `enable_topk_repartition`, turned off in `exec::pipeline`.
