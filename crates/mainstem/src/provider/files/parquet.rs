@@ -2,11 +2,14 @@
 //!
 //! Comes in: a path. Goes out: the columns of the file, then its rows: by one thread as they are asked for, or row
 //! groups by several threads at once, handed over in the file's order. Arrow's reader fails on damaged files in many
-//! ways, panics among them; whatever it is, it is an error about the file here, which names the file.
+//! ways, panics among them; whatever it is, it is an error about the file here, which names the file. Units and logical
+//! types of the file are those of tables here (`types`).
 //!
 //! Invariants: threads share one open file and what its end says; each reads at places of its own, a row group at a
 //! time. What is decoded and not taken fits the memory that the caller grants, but for a batch a thread, whatever the
 //! file says of its row groups.
+
+mod types;
 
 use std::fmt::Display;
 use std::fs::File;
@@ -14,7 +17,7 @@ use std::io::{self, BufReader};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
+use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{DECIMAL64_MAX_PRECISION, DataType as ArrowType, Field, FieldRef, Schema, SchemaRef};
 use bytes::Bytes;
 use datafusion::parquet::arrow::ProjectionMask;
@@ -25,7 +28,7 @@ use datafusion::parquet::basic::{Encoding, Type as PhysicalType};
 use datafusion::parquet::errors::{ParquetError, Result as ParquetResult};
 use datafusion::parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 use datafusion::parquet::file::reader::{ChunkReader, Length};
-use mainstem_postgres::types::sql_type;
+use mainstem_postgres::types::{UUID, sql_type};
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::ids::ColumnId;
 use mainstem_storage::schema::{Column, DataType};
@@ -74,6 +77,8 @@ pub(crate) struct ParquetFile {
     path: String,
     file: SharedFile,
     metadata: ArrowReaderMetadata,
+    /// The types of its columns here, which are not always those that Arrow's reader gives.
+    own: Vec<ArrowType>,
 }
 
 impl ParquetFile {
@@ -86,7 +91,37 @@ impl ParquetFile {
         let bytes = file.metadata().map_err(|e| Error::io("look at", format_args!("\"{path}\""), e))?.len();
         let file = SharedFile { file: Arc::new(file), bytes, spare: Arc::default() };
         let metadata = step(path, || ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()))?;
-        Ok(Self { path: path.to_owned(), file, metadata })
+        let opened = Self { path: path.to_owned(), file, metadata, own: Vec::new() };
+        let better = types::read_as(opened.metadata.schema(), opened.metadata.parquet_schema());
+        opened.read_as(better)
+    }
+
+    /// The same, with columns that Arrow's reader gives as `schema` says, if it does.
+    ///
+    /// # Errors
+    /// 22P04.
+    fn read_as(mut self, schema: Option<SchemaRef>) -> Result<Self> {
+        if let Some(schema) = schema {
+            let options = ArrowReaderOptions::new().with_schema(schema);
+            let of_file = self.metadata.metadata().clone();
+            self.metadata = step(&self.path, || ArrowReaderMetadata::try_new(of_file, options))?;
+        }
+        self.own = types::own_types(self.metadata.schema(), self.metadata.parquet_schema());
+        if self.own.len() == self.metadata.schema().fields().len() {
+            return Ok(self);
+        }
+        Err(Error::invalid(sqlstate::BAD_COPY_FORMAT, format!("\"{}\" has columns without a type", self.path)))
+    }
+
+    /// The same, with columns of 16 bytes that `are_uuids` as such, though their logical type does not say so: for
+    /// files that were written for a table of these columns.
+    pub(crate) fn with_uuids(mut self, are_uuids: impl Fn(&str) -> bool) -> Self {
+        for (own, field) in self.own.iter_mut().zip(self.metadata.schema().fields()) {
+            if *field.data_type() == UUID && are_uuids(field.name()) {
+                *own = UUID;
+            }
+        }
+        self
     }
 
     /// The same, with columns as storage takes them for a load: texts that are codes in the file as such; others as
@@ -101,7 +136,8 @@ impl ParquetFile {
             groups.all(|bytes| bytes.is_some_and(|bytes| bytes < OFFSETS_MAX))
         };
         let columns = self.metadata.metadata().file_metadata().schema_descr().columns();
-        let is_flat = columns.len() == self.schema().fields().len();
+        let is_flat = columns.len() == self.metadata.schema().fields().len();
+        let in_file = self.metadata.schema();
         let is_narrow = |at: usize| {
             let column = columns.get(at).filter(|_| is_flat);
             column.is_some_and(|column| matches!(column.physical_type(), PhysicalType::INT32 | PhysicalType::INT64))
@@ -118,20 +154,33 @@ impl ParquetFile {
             ArrowType::Utf8 if !is_small(at) => Arc::new(Field::clone(field).with_data_type(ArrowType::Utf8View)),
             _ => field.clone(),
         };
-        let in_file = self.schema();
         let fields: Vec<_> = in_file.fields().iter().enumerate().map(of_load).collect();
         if fields.iter().eq(in_file.fields().iter()) {
             return Ok(self);
         }
-        let options = ArrowReaderOptions::new().with_schema(Arc::new(Schema::new(fields)));
-        let of_file = self.metadata.metadata().clone();
-        let metadata = step(&self.path, || ArrowReaderMetadata::try_new(of_file, options))?;
-        Ok(Self { metadata, ..self })
+        let schema = Arc::new(Schema::new_with_metadata(fields, in_file.metadata().clone()));
+        self.read_as(Some(schema))
     }
 
     /// Its columns.
     pub(crate) fn schema(&self) -> SchemaRef {
-        self.metadata.schema().clone()
+        let in_file = self.metadata.schema();
+        if in_file.fields().iter().map(|field| field.data_type()).eq(&self.own) {
+            return in_file.clone();
+        }
+        let own = in_file.fields().iter().zip(&self.own);
+        Arc::new(Schema::new(own.map(|(f, own)| Field::clone(f).with_data_type(own.clone())).collect::<Vec<_>>()))
+    }
+
+    /// Refuses its column at position `at` if that has a type that tables have not.
+    ///
+    /// # Errors
+    /// 0A000.
+    pub(crate) fn check_type(&self, at: usize) -> Result<()> {
+        match self.own.get(at).zip(self.metadata.schema().fields().get(at)) {
+            Some((ArrowType::Interval(_), field)) => Err(unsupported(&self.path, field)),
+            _ => Ok(()),
+        }
     }
 
     /// Its rows, of the columns at the positions `columns`, in the file's order, `batch_rows` at a time; of the row
@@ -149,7 +198,11 @@ impl ParquetFile {
                 None => builder.build(),
             }
         })?;
-        Ok(ParquetRows { path: self.path.clone(), reader })
+        let mut places = columns.to_vec();
+        places.sort_unstable();
+        places.dedup();
+        let schema = Arc::new(self.schema().project(&places)?);
+        Ok(ParquetRows { path: self.path.clone(), reader, schema })
     }
 
     /// How [`ParquetFile::read`] goes about the columns at the positions `columns`, with at most `threads` threads and
@@ -321,15 +374,29 @@ impl ChunkReader for SharedFile {
 pub(crate) struct ParquetRows {
     path: String,
     reader: ParquetRecordBatchReader,
+    /// The columns here.
+    schema: SchemaRef,
 }
 
 impl Iterator for ParquetRows {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let Self { path, reader } = self;
-        step(path, || reader.next().transpose()).transpose()
+        let Self { path, reader, schema } = self;
+        let read = step(path, || reader.next().transpose()).transpose()?;
+        Some(read.and_then(|batch| in_own_types(batch, schema)))
     }
+}
+
+/// `batch` with the columns of `schema`.
+fn in_own_types(batch: RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
+    let own = batch.columns().iter().zip(schema.fields());
+    if own.clone().all(|(column, field)| column.data_type() == field.data_type()) {
+        return Ok(batch);
+    }
+    let columns = own.map(|(column, field)| types::in_own_type(column, field.data_type(), field.name()));
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    Ok(RecordBatch::try_new_with_options(schema.clone(), columns.collect::<Result<_>>()?, &options)?)
 }
 
 /// What Parquet files say of themselves.
@@ -388,16 +455,15 @@ fn columns_of(schema: &Schema, path: &str) -> Result<Vec<Column>> {
             ArrowType::Dictionary(_, values) => sql_type(values),
             of => sql_type(of),
         };
-        let data_type = data_type.ok_or_else(|| {
-            Error::unsupported(format_args!(
-                "\"{path}\": the column \"{}\" of type {}",
-                field.name(),
-                field.data_type().to_string().to_lowercase()
-            ))
-        })?;
+        let data_type = data_type.ok_or_else(|| unsupported(path, field))?;
         Ok(Column::new(ColumnId(at as u32), field.name(), data_type, true))
     };
     schema.fields().iter().enumerate().map(column).collect()
+}
+
+fn unsupported(path: &str, field: &Field) -> Error {
+    let data_type = field.data_type().to_string().to_lowercase();
+    Error::unsupported(format_args!("\"{path}\": the column \"{}\" of type {data_type}", field.name()))
 }
 
 /// Runs a step of the reader, which is not used again when it fails.
