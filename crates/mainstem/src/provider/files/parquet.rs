@@ -24,7 +24,7 @@ use datafusion::parquet::arrow::ProjectionMask;
 use datafusion::parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
 };
-use datafusion::parquet::basic::{Encoding, Type as PhysicalType};
+use datafusion::parquet::basic::{ConvertedType, Encoding, Type as PhysicalType};
 use datafusion::parquet::errors::{ParquetError, Result as ParquetResult};
 use datafusion::parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 use datafusion::parquet::file::reader::{ChunkReader, Length};
@@ -36,6 +36,7 @@ use mainstem_storage::threads::{Parts, streams_in_order};
 use mainstem_storage::{Error, Result, limits};
 use parking_lot::Mutex;
 
+use self::types::OwnType;
 use super::open::FoundFile;
 use crate::read_at::{FromPlace, read_full};
 
@@ -78,7 +79,7 @@ pub(crate) struct ParquetFile {
     file: SharedFile,
     metadata: ArrowReaderMetadata,
     /// The types of its columns here, which are not always those that Arrow's reader gives.
-    own: Vec<ArrowType>,
+    own: Vec<OwnType>,
 }
 
 impl ParquetFile {
@@ -106,7 +107,7 @@ impl ParquetFile {
             let of_file = self.metadata.metadata().clone();
             self.metadata = step(&self.path, || ArrowReaderMetadata::try_new(of_file, options))?;
         }
-        self.own = types::own_types(self.metadata.schema(), self.metadata.parquet_schema());
+        self.own = OwnType::all(self.metadata.schema(), self.metadata.parquet_schema());
         if self.own.len() == self.metadata.schema().fields().len() {
             return Ok(self);
         }
@@ -118,7 +119,7 @@ impl ParquetFile {
     pub(crate) fn with_uuids(mut self, are_uuids: impl Fn(&str) -> bool) -> Self {
         for (own, field) in self.own.iter_mut().zip(self.metadata.schema().fields()) {
             if *field.data_type() == UUID && are_uuids(field.name()) {
-                *own = UUID;
+                own.data_type = UUID;
             }
         }
         self
@@ -165,11 +166,13 @@ impl ParquetFile {
     /// Its columns.
     pub(crate) fn schema(&self) -> SchemaRef {
         let in_file = self.metadata.schema();
-        if in_file.fields().iter().map(|field| field.data_type()).eq(&self.own) {
+        if in_file.fields().iter().map(|field| field.data_type()).eq(self.own.iter().map(|own| &own.data_type)) {
             return in_file.clone();
         }
         let own = in_file.fields().iter().zip(&self.own);
-        Arc::new(Schema::new(own.map(|(f, own)| Field::clone(f).with_data_type(own.clone())).collect::<Vec<_>>()))
+        Arc::new(Schema::new(
+            own.map(|(f, own)| Field::clone(f).with_data_type(own.data_type.clone())).collect::<Vec<_>>(),
+        ))
     }
 
     /// Refuses its column at position `at` if that has a type that tables have not.
@@ -178,7 +181,7 @@ impl ParquetFile {
     /// 0A000.
     pub(crate) fn check_type(&self, at: usize) -> Result<()> {
         match self.own.get(at).zip(self.metadata.schema().fields().get(at)) {
-            Some((ArrowType::Interval(_), field)) => Err(unsupported(&self.path, field)),
+            Some((OwnType { data_type: ArrowType::Interval(_), .. }, field)) => Err(unsupported(&self.path, field)),
             _ => Ok(()),
         }
     }
@@ -202,7 +205,8 @@ impl ParquetFile {
         places.sort_unstable();
         places.dedup();
         let schema = Arc::new(self.schema().project(&places)?);
-        Ok(ParquetRows { path: self.path.clone(), reader, schema })
+        let own = places.iter().filter_map(|at| self.own.get(*at).cloned()).collect();
+        Ok(ParquetRows { path: self.path.clone(), reader, schema, own })
     }
 
     /// How [`ParquetFile::read`] goes about the columns at the positions `columns`, with at most `threads` threads and
@@ -264,7 +268,11 @@ impl ParquetFile {
     /// Whether all pages of the column at position `at` are codes of a dictionary, in all row groups.
     fn is_coded(&self, at: usize) -> bool {
         let of_group = |group: &RowGroupMetaData| {
-            let pages = self.of_column(group, at).and_then(ColumnChunkMetaData::page_encoding_stats_mask);
+            let column = self.of_column(group, at).filter(|column| {
+                // Others Arrow's reader takes for bytes.
+                column.column_descr().converted_type() == ConvertedType::UTF8
+            });
+            let pages = column.and_then(ColumnChunkMetaData::page_encoding_stats_mask);
             pages.is_some_and(|pages| {
                 pages.is_only(Encoding::RLE_DICTIONARY) || pages.is_only(Encoding::PLAIN_DICTIONARY)
             })
@@ -376,27 +384,26 @@ pub(crate) struct ParquetRows {
     reader: ParquetRecordBatchReader,
     /// The columns here.
     schema: SchemaRef,
+    own: Vec<OwnType>,
 }
 
 impl Iterator for ParquetRows {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let Self { path, reader, schema } = self;
+        let Self { path, reader, .. } = self;
         let read = step(path, || reader.next().transpose()).transpose()?;
-        Some(read.and_then(|batch| in_own_types(batch, schema)))
+        Some(read.and_then(|batch| self.in_own_types(&batch)))
     }
 }
 
-/// `batch` with the columns of `schema`.
-fn in_own_types(batch: RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
-    let own = batch.columns().iter().zip(schema.fields());
-    if own.clone().all(|(column, field)| column.data_type() == field.data_type()) {
-        return Ok(batch);
+impl ParquetRows {
+    fn in_own_types(&self, batch: &RecordBatch) -> Result<RecordBatch> {
+        let read = batch.columns().iter().zip(&self.own).zip(self.schema.fields());
+        let columns = read.map(|((column, own), field)| own.of(column, field.name())).collect::<Result<_>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        Ok(RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)?)
     }
-    let columns = own.map(|(column, field)| types::in_own_type(column, field.data_type(), field.name()));
-    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    Ok(RecordBatch::try_new_with_options(schema.clone(), columns.collect::<Result<_>>()?, &options)?)
 }
 
 /// What Parquet files say of themselves.

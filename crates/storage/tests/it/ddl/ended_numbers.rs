@@ -57,7 +57,7 @@ fn what_ends_the_counting_elsewhere_is_not_told_of_an_older_snapshot() {
         },
         |txn, t| txn.drop_table(t).unwrap(),
         |txn, t| drop(txn.alter_table(t, &[TableChange::DropColumn(ID)]).unwrap()),
-        |txn, t| drop(replace(txn, t)),
+        |txn, t| _ = replace(txn, t),
         |txn, t| {
             let new = replace(txn, t);
             txn.truncate(new, true).unwrap();
@@ -73,7 +73,10 @@ fn what_ends_the_counting_elsewhere_is_not_told_of_an_older_snapshot() {
             stage.check();
             // Whatever is forgotten meanwhile is not what `old` needs.
             stage.db.checkpoint().unwrap();
-            assert_eq!(next_of_copy(&old), (rows, rows as i64 + 1), "change {at}");
+            let (found, next) = next_of_copy(&old);
+            // What was reserved of a table whose place another has taken is lost, or handed on.
+            let is_replaced = at >= 4;
+            assert!(found == rows && (next == rows as i64 + 1 || is_replaced && next <= 65), "change {at}: {next}");
         }
     }
 }
