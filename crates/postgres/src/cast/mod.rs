@@ -8,7 +8,8 @@
 //!   its dashes. Seconds are rounded to microseconds.
 //! - Anything becomes text: floats with the fewest digits that read back the same, bytes as `\x` and hex digits, dates,
 //!   timestamps and intervals as PostgreSQL writes them (`datetime`), arrays and rows too (`array`).
-//! - A timestamp becomes the day that it is in, before 1970 too.
+//! - A timestamp becomes the day that it is in, before 1970 too. Dates and times of other units come to days and
+//!   microseconds first, cut toward the past (`units`).
 //!
 //! It does not own: which conversion is allowed where (assignment, the analyzer), lengths, NOT NULL.
 
@@ -16,12 +17,14 @@ mod array;
 mod assignment;
 mod assignment_function;
 mod datetime;
+mod units;
 
 pub use array::{composed_text, inside, is_composed, with_composed_as_text};
 pub use assignment::{assign, check as check_assignment};
 pub use assignment_function::{ASSIGNED_TO, assigned_to};
 use datetime::datetime_text;
 pub use datetime::is_span;
+pub use units::{in_own_unit, own_unit};
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -57,7 +60,7 @@ pub fn convert(array: &ArrayRef, to: DataType) -> Result<ArrayRef> {
         from if *from == target => Ok(array.clone()),
         ArrowType::Dictionary(_, value) => convert(&plain(array, value)?, to),
         from if from.is_string() && !to.is_text() => parsed(array, to),
-        from if to.is_text() && has_own_text(from) => Ok(Arc::new(to_text(array)?)),
+        from if to.is_text() && has_own_text(from) => Ok(Arc::new(to_text(&in_own_unit(array)?)?)),
         from if to.is_text() && (from.is_binary() || from.is_floating()) => Ok(Arc::new(text(array)?)),
         ArrowType::Interval(_) | ArrowType::Duration(_) if to.is_text() => spans(array),
         from if to.is_text() && is_composed(from) => Ok(Arc::new(composed_text(array)?)),
@@ -202,15 +205,18 @@ fn round<T: ArrowPrimitiveType>(
 
 /// Dates and timestamps as one another.
 fn datetime(array: &ArrayRef, to: DataType) -> Result<ArrayRef> {
+    let array = in_own_unit(array)?;
+    if *array.data_type() == to.arrow() {
+        return Ok(array);
+    }
     // A timestamp before 1970 with a time of day belongs to the day it is in: floor, not truncate.
     if let (ArrowType::Timestamp(..), DataType::Date) = (array.data_type(), to) {
-        let micros = plain(array, &ArrowType::Timestamp(TimeUnit::Microsecond, None))?;
-        let days = micros.as_primitive::<TimestampMicrosecondType>().try_unary::<_, Date32Type, Error>(|v| {
+        let days = array.as_primitive::<TimestampMicrosecondType>().try_unary::<_, Date32Type, Error>(|v| {
             i32::try_from(v.div_euclid(MICROS_OF_DAY)).map_err(|_| out_of_range(to, None))
         })?;
         return Ok(Arc::new(days));
     }
-    cast_with_options(array, &to.arrow(), &cast_options()).map_err(|_| out_of_range(to, None))
+    cast_with_options(&array, &to.arrow(), &cast_options()).map_err(|_| out_of_range(to, None))
 }
 
 /// Text that spells values of another type.
