@@ -13,8 +13,9 @@
 //! | rules behind it | [`BEHIND_TYPE_COERCION`] | equal types on both sides of an operator |
 //! | DataFusion's optimizer, some of its rules guarded | [`guarded_optimizers`] | no subquery that it decorrelates wrongly |
 //! | the order of joins | `optimize`, called by `planner` | keys and filters where they belong |
-//! | computed keys as columns, short circuits | `optimize`, called by `planner` | filters where they belong, no rule behind them |
+//! | computed keys as columns, each once, short circuits | `optimize`, called by `planner` | filters where they belong, no rule behind them |
 //! | patterns of several pieces | `optimize`, called by `planner`, before short circuits | as above |
+//! | predicates that are not analysed by intervals | `optimize`, called by `planner` | predicates as they are run |
 //! | the physical plan, by DataFusion's rules | DataFusion | |
 //! | rows of a sort stay in its order | `optimize::upstream` | operators on several partitions |
 //! | scans that use the keys of joins | `dynamic_filters` | no rule behind it that moves operators |
@@ -77,7 +78,7 @@ use crate::analyze::{
 };
 use crate::decorrelate::{decorrelated, null_aware_in, nullable_subqueries, subqueries_in_values};
 use crate::error::from_datafusion;
-use crate::optimize::{OrderedOutput, guarded, null_safe_joins, null_safe_simplification};
+use crate::optimize::{OrderedOutput, exact_sums_beside_distinct, guarded, null_safe_joins, null_safe_simplification};
 use crate::provider::{CATALOG, SEARCHED, StatementCatalog};
 use crate::sql::CastTypes;
 
@@ -133,7 +134,8 @@ fn shared<const N: usize>(rules: [Rule; N]) -> impl Iterator<Item = Arc<dyn Anal
 
 /// DataFusion's optimizer rules, with guards around those that are wrong in 55.2 (`optimize::upstream`).
 fn guarded_optimizers(state: &SessionState) -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
-    state.optimizers().iter().cloned().map(guarded).map(null_safe_joins).map(null_safe_simplification).collect()
+    let rules = state.optimizers().iter().cloned().map(guarded).map(null_safe_joins);
+    rules.map(null_safe_simplification).map(exact_sums_beside_distinct).collect()
 }
 
 /// What all connections of a database start from: functions, rules, memory for queries.

@@ -8,4 +8,4 @@ mod totals;
 
 pub use ordered_set::ordered_sets;
 pub(crate) use sliding::no_partial_aggregation;
-pub use sum::{average, checked_sum, has_exact_state};
+pub use sum::{average, checked_sum, has_exact_state, wide_sum};
