@@ -22,6 +22,7 @@ use crate::sql::fold;
 pub(crate) fn match_distinct_on(query: &mut Query) {
     let SetExpr::Select(select) = &mut *query.body else { return };
     let Select { distinct: Some(Distinct::On(keys)), projection, from, .. } = &mut **select else { return };
+    name_keys(projection, keys);
     let items = Items { items: projection, merges: from.iter().any(merges_itself) };
     for key in keys.iter_mut() {
         *key = items.meant(key).clone();
@@ -48,6 +49,19 @@ pub(crate) fn match_distinct_on(query: &mut Query) {
     order.extend(keys.iter().map(|key| OrderByExpr { expr: key.clone(), options, with_fill: None }));
     in_order.append(keys);
     *keys = in_order;
+}
+
+/// Names the select `items` that are one of `keys`: the planner finds `count(*)` again under a name of its own only. No
+/// column is called so; a result's columns have other names (`names::OutputNames`).
+fn name_keys(items: &mut [SelectItem], keys: &[Expr]) {
+    for (position, item) in (1..).zip(items) {
+        let SelectItem::UnnamedExpr(expr) = item else { continue };
+        let is_name = matches!(bare(expr), Expr::Identifier(_) | Expr::CompoundIdentifier(_));
+        if !is_name && keys.iter().any(|key| bare(key) == bare(expr)) {
+            let alias = Ident::with_quote('"', format!("?column?_{position}"));
+            *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
+        }
+    }
 }
 
 /// Leaves the sort keys of `expr`, if it calls an aggregate, once each.
