@@ -26,6 +26,6 @@ pub(crate) use rewrite::rewrite;
 pub(crate) use set_operations::multiset_operations;
 pub(crate) use types::{
     DecimalOperators, ExtractPlanner, RealOperators, TypedLiterals, bpchar, checked_arithmetic, coerced_types,
-    decimal_of, decimal_operators, padded, resolve_types, rounded_decimals, sql_casts, type_literals, typed_literals,
-    window_frames,
+    decimal_of, decimal_operators, in_range, padded, resolve_types, rounded_decimals, sql_casts, type_literals,
+    typed_literals, window_frames,
 };

@@ -13,8 +13,9 @@
 //! | rules behind it | [`BEHIND_TYPE_COERCION`] | equal types on both sides of an operator |
 //! | DataFusion's optimizer, some of its rules guarded | [`guarded_optimizers`] | no subquery that it decorrelates wrongly |
 //! | the order of joins | `optimize`, called by `planner` | keys and filters where they belong |
-//! | computed keys as columns, short circuits | `optimize`, called by `planner` | filters where they belong, no rule behind them |
+//! | computed keys as columns, each once, short circuits | `optimize`, called by `planner` | filters where they belong, no rule behind them |
 //! | patterns of several pieces | `optimize`, called by `planner`, before short circuits | as above |
+//! | predicates that are not analysed by intervals | `optimize`, called by `planner` | predicates as they are run |
 //! | the physical plan, by DataFusion's rules | DataFusion | operators that declare what is proved of their rows, and nothing else (`derived_properties`) |
 //! | rows of a sort stay in its order | `optimize::upstream` | operators on several partitions |
 //! | scans that use the keys of joins | `dynamic_filters` | no rule behind it that moves operators |
@@ -79,7 +80,8 @@ use crate::analyze::{
 use crate::decorrelate::{decorrelated, null_aware_in, nullable_subqueries, subqueries_in_values};
 use crate::error::from_datafusion;
 use crate::optimize::{
-    OrderedOutput, guarded, null_safe_joins, null_safe_simplification, seen_sorts, with_unique_keys,
+    OrderedOutput, exact_sums_beside_distinct, guarded, null_safe_joins, null_safe_simplification, seen_sorts,
+    with_unique_keys,
 };
 use crate::provider::{CATALOG, SEARCHED, StatementCatalog};
 use crate::sql::CastTypes;
@@ -138,15 +140,8 @@ fn shared<const N: usize>(rules: [Rule; N]) -> impl Iterator<Item = Arc<dyn Anal
 
 /// DataFusion's optimizer rules, with guards around those that are wrong in 55.2 (`optimize::upstream`).
 fn guarded_optimizers(state: &SessionState) -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
-    state
-        .optimizers()
-        .iter()
-        .cloned()
-        .map(guarded)
-        .map(null_safe_joins)
-        .map(null_safe_simplification)
-        .map(with_unique_keys)
-        .collect()
+    let rules = state.optimizers().iter().cloned().map(guarded).map(null_safe_joins);
+    rules.map(null_safe_simplification).map(exact_sums_beside_distinct).map(with_unique_keys).collect()
 }
 
 /// What all connections of a database start from: functions, rules, memory for queries.

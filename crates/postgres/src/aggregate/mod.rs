@@ -12,4 +12,4 @@ pub(crate) use adapter::{AggregateChange, adapt};
 pub use floats::of_floats;
 pub use ordered_set::ordered_sets;
 pub(crate) use sliding::no_partial_aggregation;
-pub use sum::{average, checked_sum, has_exact_state};
+pub use sum::{average, checked_sum, has_exact_state, wide_sum};

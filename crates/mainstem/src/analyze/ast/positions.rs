@@ -140,7 +140,8 @@ fn select_of(body: &mut SetExpr) -> Option<&mut Select> {
     }
 }
 
-fn position(expr: &Expr) -> Option<usize> {
+/// The position that `expr` is, counted from 1, if it is a number.
+pub(super) fn position(expr: &Expr) -> Option<usize> {
     match expr {
         Expr::Value(value) => match &value.value {
             Value::Number(number, _) => number.parse().ok(),

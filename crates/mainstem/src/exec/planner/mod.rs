@@ -62,8 +62,8 @@ use crate::analyze::{
 };
 use crate::error::from_datafusion;
 use crate::optimize::{
-    computed_keys_as_columns, narrowed_patterns, ordered_joins, short_circuit_expression, short_circuit_plan,
-    simplified,
+    computed_keys_as_columns, narrowed_patterns, ordered_joins, safely_analysed, short_circuit_expression,
+    short_circuit_plan, simplified, sort_keys_once,
 };
 use crate::provider::{
     CATALOG, FileCache, Progress, StatementCatalog, StatementTables, SystemTables, Wanted, undefined_schema,
@@ -433,8 +433,11 @@ impl Planner {
         if DerivedProperties::are_used(self.state.config_options()) {
             optimized = optimized.and_then(|plan| ordered_joins(plan, &self.state));
         }
-        let optimized =
-            optimized.and_then(computed_keys_as_columns).and_then(narrowed_patterns).and_then(short_circuit_plan);
+        let optimized = optimized
+            .and_then(computed_keys_as_columns)
+            .and_then(sort_keys_once)
+            .and_then(narrowed_patterns)
+            .and_then(short_circuit_plan);
         optimized.map_err(|e| unplanned(&e))
     }
 
@@ -490,7 +493,8 @@ impl Planner {
         let planner = self.state.query_planner().clone();
         let partitions = self.state.config_options().execution.target_partitions;
         self.kinds.set(optimized, partitions).map_err(|e| from_datafusion(&e))?;
-        let planned = planner.create_physical_plan(optimized, &self.state);
+        let safe = safely_analysed(optimized).map_err(|e| unplanned(&e))?;
+        let planned = planner.create_physical_plan(safe.as_ref().unwrap_or(optimized), &self.state);
         runtime.block_on(planned)?.map_err(|e| unplanned(&e))
     }
 

@@ -144,7 +144,7 @@ fn of_join(join: Join) -> Result<Transformed<LogicalPlan>> {
     LogicalPlanBuilder::from(LogicalPlan::Join(new)).project(columns)?.build().map(Transformed::yes)
 }
 
-fn without_alias(expr: &mut Expr) -> &mut Expr {
+pub(super) fn without_alias(expr: &mut Expr) -> &mut Expr {
     match expr {
         Expr::Alias(alias) => without_alias(&mut alias.expr),
         other => other,
@@ -157,7 +157,11 @@ fn unaliased(expr: &Expr) -> Expr {
 }
 
 /// The columns of `old` over `new`, whose last ones are those of `old` from `functions_from` on under other names.
-fn with_columns_of(old: &DFSchema, functions_from: usize, new: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+pub(super) fn with_columns_of(
+    old: &DFSchema,
+    functions_from: usize,
+    new: LogicalPlan,
+) -> Result<Transformed<LogicalPlan>> {
     let old = old.columns();
     let mut functions = new.schema().columns();
     let functions = functions.split_off(functions.len() - (old.len() - functions_from));

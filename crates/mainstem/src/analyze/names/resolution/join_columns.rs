@@ -155,7 +155,7 @@ pub(super) fn merges(operator: &JoinOperator) -> bool {
 }
 
 /// Whether the columns of `from` are other than those of its tables one after the other.
-pub(super) fn merges_itself(from: &TableWithJoins) -> bool {
+pub(crate) fn merges_itself(from: &TableWithJoins) -> bool {
     let of_factor = |factor: &TableFactor| match factor {
         TableFactor::NestedJoin { table_with_joins, alias: None } => merges_itself(table_with_joins),
         _ => false,

@@ -39,7 +39,8 @@ use datafusion::sql::sqlparser::ast::{
 };
 use mainstem_storage::{Error, Result};
 
-use self::join_columns::{Column, Columns, Table, constraint, joined, merges_itself, unknown_columns};
+pub(crate) use self::join_columns::merges_itself;
+use self::join_columns::{Column, Columns, Table, constraint, joined, unknown_columns};
 use self::needs::Needs;
 use self::order_by::{name_distinct, order_above, reads_hidden};
 use self::select_items::{
