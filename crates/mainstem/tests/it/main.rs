@@ -25,6 +25,7 @@ mod names;
 mod narrow_decimals;
 mod paths;
 mod physical_plans;
+mod random_queries;
 mod rankings;
 mod plan_cache;
 mod plan_memory;
