@@ -69,7 +69,10 @@ impl Generator<'_> {
             Type::Text => self.of_texts(atoms, depth),
             Type::Numeric => self.of_numerics(atoms, depth),
             Type::Double | Type::Real => self.of_floats(atoms, data_type, depth),
-            Type::Boolean => self.condition(atoms, depth),
+            Type::Boolean => {
+                let condition = self.condition(atoms, depth);
+                sql("({})", &[&condition])
+            }
             Type::Date => {
                 let other = self.expression(atoms, Type::Timestamp, depth);
                 let (date, days) = (self.expression(atoms, Type::Date, depth), self.number(&[1, 0, 30, 365]));

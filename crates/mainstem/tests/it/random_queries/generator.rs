@@ -61,6 +61,7 @@ struct Item {
     data_type: Type,
     /// The atom that it is.
     atom: Option<usize>,
+    is_window: bool,
 }
 
 /// What GROUP BY makes of a scope.
@@ -168,7 +169,9 @@ impl<'a> Generator<'a> {
         let listed = Sql::joined(&listed, ", ");
         let all: Vec<usize> = (0..items.len()).collect();
         let place = |atom: &usize| items.iter().position(|item| item.atom == Some(*atom));
-        let key: Option<Vec<usize>> = from.key.iter().map(place).collect();
+        // A window may tell rows apart that are equal else.
+        let is_ranked = items.iter().any(|item| item.is_window);
+        let key: Option<Vec<usize>> = from.key.iter().map(place).collect::<Option<_>>().filter(|_| !is_ranked);
         let mut made = Relation {
             sql: sql("SELECT {}{}", &[&listed, text]),
             key: key.unwrap_or_else(|| all.clone()),
@@ -176,7 +179,8 @@ impl<'a> Generator<'a> {
             rows: from.rows,
             sorted: Vec::new(),
         };
-        match self.choices.weighted(&[10, 3, 1]) {
+        let avoid = std::env::var_os("RQ_AVOID").is_some();
+        match self.choices.weighted(&[10, 3, usize::from(!avoid)]) {
             0 => {
                 if self.choices.chance(1, 2) {
                     let texts: Vec<Sql> = self.sort_texts(&made.columns, items);
@@ -289,29 +293,29 @@ impl<'a> Generator<'a> {
     }
 
     fn item(&mut self, from: &Scope, before: &[Item], is_grouped: bool, depth: usize) -> Item {
-        let of = |atom: Atom| Item { sql: atom.sql, data_type: atom.data_type, atom: None };
+        let of = |atom: Atom| Item { sql: atom.sql, data_type: atom.data_type, atom: None, is_window: false };
         match self.choices.weighted(&[10, 3, 3, 3, if before.is_empty() { 0 } else { 1 }, 1]) {
             0 => {
                 let at = self.choices.below(from.atoms.len());
-                Item { sql: from.atoms[at].sql.clone(), data_type: from.atoms[at].data_type, atom: Some(at) }
+                Item { sql: from.atoms[at].sql.clone(), data_type: from.atoms[at].data_type, atom: Some(at), is_window: false }
             }
             1 => {
                 let data_type = self.any_atom(&from.atoms).data_type;
-                Item { sql: self.expression(&from.atoms, data_type, 2), data_type, atom: None }
+                Item { sql: self.expression(&from.atoms, data_type, 2), data_type, atom: None, is_window: false }
             }
-            2 => of(self.window(&from.atoms, &from.key)),
+            2 => Item { is_window: true, ..of(self.window(&from.atoms, &from.key)) },
             3 => {
                 let data_type = *self.choices.pick(OF_COLUMNS);
                 let literal = self.literal(data_type);
                 let typed = sql(&format!("CAST({{}} AS {})", data_type.name()), &[&literal]);
-                Item { sql: typed, data_type, atom: None }
+                Item { sql: typed, data_type, atom: None, is_window: false }
             }
             4 => {
                 let twin = self.choices.pick(before);
-                Item { sql: twin.sql.clone(), data_type: twin.data_type, atom: twin.atom }
+                Item { sql: twin.sql.clone(), data_type: twin.data_type, atom: twin.atom, is_window: twin.is_window }
             }
             _ if is_grouped || depth == 0 || self.budget == 0 => {
-                Item { sql: "CAST(NULL AS integer)".into(), data_type: Type::Integer, atom: None }
+                Item { sql: "CAST(NULL AS integer)".into(), data_type: Type::Integer, atom: None, is_window: false }
             }
             _ => of(self.scalar_subquery(&from.atoms, None, depth - 1)),
         }
@@ -322,10 +326,10 @@ impl<'a> Generator<'a> {
         // Which digits a decimal has may depend on the branch of a set operation otherwise.
         if !fitting.is_empty() && data_type != Type::Numeric && !self.choices.chance(1, 4) {
             let at = *self.choices.pick(&fitting);
-            return Item { sql: from.atoms[at].sql.clone(), data_type, atom: Some(at) };
+            return Item { sql: from.atoms[at].sql.clone(), data_type, atom: Some(at), is_window: false };
         }
         let made = self.expression(&from.atoms, data_type, 1);
-        Item { sql: sql(&format!("CAST({{}} AS {})", data_type.name()), &[&made]), data_type, atom: None }
+        Item { sql: sql(&format!("CAST({{}} AS {})", data_type.name()), &[&made]), data_type, atom: None, is_window: false }
     }
 
     /// GROUP BY keys, perhaps in grouping sets, and HAVING.
@@ -340,7 +344,9 @@ impl<'a> Generator<'a> {
                     atom.sql = made;
                 }
             }
-            keys.push(atom);
+            if std::env::var_os("RQ_AVOID").is_none() || keys.iter().all(|k| k.sql.text() != atom.sql.text()) {
+                keys.push(atom);
+            }
         }
         let texts: Vec<Sql> = keys.iter().map(|atom| atom.sql.clone()).collect();
         let all = Sql::joined(&texts, ", ");

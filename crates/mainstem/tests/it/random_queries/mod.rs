@@ -11,14 +11,14 @@
 //! | `MAINSTEM_RANDOM_QUERIES_STATEMENT` | only this statement of that seed |
 //! | `MAINSTEM_RANDOM_QUERIES_REPORT` | a file: failures are appended to it, and it goes on |
 //! | `MAINSTEM_RANDOM_QUERIES_SHRINK_SECONDS` | how long a failure is made smaller |
-//! | `MAINSTEM_RANDOM_QUERIES_EXPORT` | a folder: databases, statements and answers for another system to compare (`slt/random_queries.py`) |
+//! | `MAINSTEM_RANDOM_QUERIES_PSQL` | how to start `psql`: PostgreSQL answers too (`postgres`) |
 
 mod aggregates;
 mod choices;
-mod export;
 mod expressions;
 mod generator;
 mod oracles;
+mod postgres;
 mod schema;
 mod shrink;
 mod sources;
@@ -190,7 +190,8 @@ fn description(setup: &Setup, case: &Case, failure: &Failure) -> String {
         writeln!(text, "-- last: {last}").unwrap();
     }
     let Ok(stage) = Stage::new(setup) else { return text };
-    for way in [Way::Heap, failure.way] {
+    let first = if failure.way == Way::Postgres { Way::Placed } else { Way::Heap };
+    for way in [first, failure.way] {
         match stage.run(case, way) {
             Outcome::Rows(rows) => {
                 writeln!(text, "{way:?}: {} rows", rows.len()).unwrap();
@@ -238,22 +239,4 @@ fn random_statements_have_one_answer_in_every_way() {
         panic!("{text}");
     }
     assert!(seen.statements > 0);
-}
-
-/// Databases, statements and answers as text, for another system to compare.
-#[test]
-fn statements_can_be_compared_with_another_system() {
-    let Ok(folder) = std::env::var("MAINSTEM_RANDOM_QUERIES_EXPORT") else { return };
-    let (first, seconds) = (number("SEED", 1), number("SECONDS", SECONDS));
-    let (next, end) = (AtomicU64::new(first), Instant::now() + Duration::from_secs(seconds));
-    std::thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
-                while Instant::now() < end {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    export::write(std::path::Path::new(&folder), seed);
-                }
-            });
-        }
-    });
 }

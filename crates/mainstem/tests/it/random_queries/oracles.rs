@@ -5,6 +5,7 @@ use mainstem_storage::ids::TableId;
 
 use super::super::printing::printed;
 use super::choices::Choices;
+use super::postgres::{Postgres, canonical};
 use super::schema::{Setup, Step, System, insert};
 use super::writes::Case;
 
@@ -31,6 +32,8 @@ pub enum Way {
     Underived,
     /// With little memory.
     LittleMemory,
+    /// By PostgreSQL, if there is one.
+    Postgres,
     /// Three queries: where a condition is true, false, NULL.
     InThree,
 }
@@ -50,6 +53,7 @@ impl Way {
                 ways.push(way);
             }
         }
+        ways.push(Self::Postgres);
         ways
     }
 }
@@ -94,6 +98,8 @@ pub struct Stage {
     heap: Connection,
     /// None: there is no such setting.
     underived: Option<Connection>,
+    /// None: none is asked for.
+    postgres: Option<Postgres>,
 }
 
 fn open(setup: &Setup, folder: &std::path::Path) -> Database {
@@ -133,7 +139,7 @@ impl Stage {
         let database = open(setup, folder.path());
         database.connect()?.execute("CREATE SCHEMA heap")?;
         let (placed, heap, underived) = sessions(&database, setup)?;
-        let mut stage = Self { folder, database, placed, heap, underived };
+        let mut stage = Self { folder, database, placed, heap, underived, postgres: Postgres::start(setup) };
         for table in &setup.tables {
             stage.placed.execute(&table.create(System::Mainstem))?;
             stage.heap.execute(&table.create(System::Heap))?;
@@ -203,6 +209,10 @@ impl Stage {
                 self.placed.execute("SET memory_limit = DEFAULT").unwrap();
                 outcome
             }
+            Way::Postgres => match &self.postgres {
+                Some(postgres) => canonical(postgres.run(case), case),
+                None => Outcome::Skipped,
+            },
             Way::InThree => self.in_three(case),
         }
     }

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use super::choices::{Choices, Span};
 use super::generator::Generator;
+use super::postgres::canonical;
 use super::oracles::{Stage, Verdict, Way, compare};
 use super::schema::{Setup, Step};
 use super::writes::{Case, case};
@@ -24,8 +25,12 @@ pub fn failure_of(stage: &Stage, case: &Case, ways: &[Way], mut seen: impl FnMut
     }
     for &way in ways {
         let found = stage.run(case, way);
-        let sorted = if way == Way::InThree { &[][..] } else { &case.sorted };
-        let verdict = compare(&expected, &found, sorted);
+        let verdict = match way {
+            // PostgreSQL is right, and asked last.
+            Way::Postgres => compare(&found, &canonical(stage.run(case, Way::Placed), case), &case.sorted),
+            Way::InThree => compare(&expected, &found, &[]),
+            _ => compare(&expected, &found, &case.sorted),
+        };
         seen(&verdict);
         match verdict {
             Verdict::Different(text) => return Some(Failure { way, class: class_of(&text) }),
