@@ -24,6 +24,8 @@ pub struct Relation {
     pub rows: u64,
     /// The leading sort keys that are columns of the answer.
     pub sorted: Vec<usize>,
+    /// Whether its order leaves no two different rows equal.
+    pub is_ordered: bool,
 }
 
 /// What stands in FROM.
@@ -35,6 +37,8 @@ pub struct Scope {
     pub key: Vec<usize>,
     pub rows: u64,
     pub is_join: bool,
+    /// Whether it is a derived table whose order counts.
+    pub is_ordered: bool,
 }
 
 /// A query that is called by a name in WITH.
@@ -125,6 +129,7 @@ impl<'a> Generator<'a> {
             columns: left.columns,
             rows: left.rows + right.rows,
             sorted: Vec::new(),
+            is_ordered: false,
         };
         if self.choices.chance(1, 2) {
             let names: Vec<Sql> = made.columns.iter().map(|column| column.name.as_str().into()).collect();
@@ -140,6 +145,7 @@ impl<'a> Generator<'a> {
         let mut text = sql(" FROM {}", &[&from.text]);
         let conditions = self.conditions(&from.atoms, depth);
         if !conditions.is_empty() {
+            from.is_ordered &= conditions.iter().all(|condition| !condition.text().contains("SELECT"));
             text = sql("{} WHERE {}", &[&text, &Sql::joined(&conditions, " AND ")]);
         }
         let grouped = match self.choices.weighted(&[6, 3, 1]) {
@@ -154,6 +160,7 @@ impl<'a> Generator<'a> {
             from.key = grouped.key.unwrap_or_else(|| (0..grouped.atoms.len()).collect());
             from.atoms = grouped.atoms;
             from.names = vec![String::new(); from.atoms.len()];
+            from.is_ordered = false;
         }
         let (items, columns) = self.items(&from, want, is_grouped, depth);
         self.finish(&from, &text, &items, columns)
@@ -178,9 +185,13 @@ impl<'a> Generator<'a> {
             columns,
             rows: from.rows,
             sorted: Vec::new(),
+            is_ordered: false,
         };
+        let is_projection = items.iter().all(|item| !item.is_window && !item.sql.text().contains("SELECT"));
         let avoid = std::env::var_os("RQ_AVOID").is_some();
         match self.choices.weighted(&[10, 3, usize::from(!avoid)]) {
+            // A projection keeps the order of a derived table.
+            0 if from.is_ordered && is_projection && self.choices.chance(1, 2) => self.limit(&mut made),
             0 => {
                 if self.choices.chance(1, 2) {
                     let texts: Vec<Sql> = self.sort_texts(&made.columns, items);
@@ -226,6 +237,7 @@ impl<'a> Generator<'a> {
             made.sql = sql("{} ORDER BY {}", &[&made.sql, &Sql::joined(&list, ", ")]);
         }
         // Without a key there is at most one row.
+        made.is_ordered = made.key.iter().all(|at| keys.contains(at));
         made.sorted = keys;
         if limits {
             self.limit(made);

@@ -54,7 +54,6 @@ struct Seen {
     databases: u64,
     statements: u64,
     answers: u64,
-    rows: u64,
     failures: BTreeMap<String, u64>,
     /// Errors of values that one way met and another did not.
     errors_of_one: BTreeMap<String, u64>,
@@ -128,7 +127,7 @@ impl Campaign {
             *count += 1;
             *count
         };
-        if self.report.is_some() && known > number("REPORTS", 3) {
+        if self.report.is_some() && known > number("REPORTS", 12) {
             return;
         }
         let seconds = Duration::from_secs(number("SHRINK_SECONDS", 30));

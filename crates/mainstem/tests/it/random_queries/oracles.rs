@@ -39,17 +39,14 @@ pub enum Way {
 }
 
 impl Way {
-    /// The ways in which a statement is run: those that find most, and some of the others.
+    /// The ways in which a statement is run, after [`Way::Heap`]: planning takes most of the time, so there are few.
     pub fn some(choices: &mut Choices) -> Vec<Self> {
-        let mut ways = vec![Self::Placed, Self::Underived];
-        for (way, times) in [
-            (Self::Again, 2),
-            (Self::InSteps, 2),
-            (Self::Prepared, 2),
-            (Self::LittleMemory, 6),
-            (Self::InThree, 4),
-        ] {
-            if choices.chance(1, times) {
+        let others =
+            [Self::InSteps, Self::Prepared, Self::Again, Self::Underived, Self::InThree, Self::LittleMemory];
+        let mut ways = vec![Self::Placed];
+        for _ in 0..1 + choices.below(2) {
+            let way = others[choices.weighted(&[4, 4, 3, 2, 2, 1])];
+            if !ways.contains(&way) {
                 ways.push(way);
             }
         }

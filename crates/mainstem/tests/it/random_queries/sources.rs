@@ -33,8 +33,9 @@ impl Generator<'_> {
             1 => {
                 let relation = self.query(None, depth - 1);
                 let alias = self.name("d");
-                let derived = Sql::derived(relation.sql);
-                if self.choices.chance(1, 6) {
+                let is_ordered = relation.is_ordered && self.choices.chance(1, 4);
+                let derived = if is_ordered { Sql::ordered(relation.sql) } else { Sql::derived(relation.sql) };
+                let made = if self.choices.chance(1, 6) {
                     // Other names than those of the query.
                     let renamed: Vec<Column> = (relation.columns.iter())
                         .map(|column| Column { name: self.name("y"), data_type: column.data_type })
@@ -45,7 +46,8 @@ impl Generator<'_> {
                 } else {
                     let text = sql(&format!("{{}} AS {alias}"), &[&derived]);
                     self.named_source(text, &alias, &relation.columns, relation.key, relation.rows)
-                }
+                };
+                Scope { is_ordered, ..made }
             }
             2 => {
                 let of = self.choices.pick(&self.named.clone()).clone();
@@ -78,6 +80,7 @@ impl Generator<'_> {
             key,
             rows,
             is_join: false,
+            is_ordered: false,
         }
     }
 
@@ -125,6 +128,7 @@ impl Generator<'_> {
             key: left.key.iter().copied().chain(right.key.iter().map(|at| at + shift)).collect(),
             rows: left.rows * right.rows,
             is_join: true,
+            is_ordered: false,
         };
         let equality = self.equality(&left.atoms, &right.atoms);
         if is_many && (kind == 4 || equality.is_none()) {
@@ -217,6 +221,7 @@ impl Generator<'_> {
             atoms: left.atoms.into_iter().chain(right.atoms).collect(),
             names: left.names.into_iter().chain(right.names).collect(),
             is_join: true,
+            is_ordered: false,
         }
     }
 

@@ -20,6 +20,8 @@ pub enum Part {
     Literal(Rc<Literal>),
     /// A query in parentheses that refers to nothing outside.
     Derived(Rc<Sql>),
+    /// One whose order counts: it is no table in any way.
+    Ordered(Rc<Sql>),
     /// A query of WITH, and its name. It stands before a SELECT.
     With(String, Rc<Sql>),
 }
@@ -64,6 +66,11 @@ impl Sql {
     /// `query` in parentheses, which refers to nothing outside.
     pub fn derived(query: Sql) -> Self {
         Self(vec![Part::Derived(Rc::new(query))])
+    }
+
+    /// `query` in parentheses, whose order counts.
+    pub fn ordered(query: Sql) -> Self {
+        Self(vec![Part::Ordered(Rc::new(query))])
     }
 
     pub fn with(name: &str, query: Sql) -> Self {
@@ -124,7 +131,7 @@ impl Sql {
             match part {
                 Part::Text(piece) => text.push_str(piece),
                 Part::Literal(literal) => text.push_str(&literals(literal)),
-                Part::Derived(query) => {
+                Part::Derived(query) | Part::Ordered(query) => {
                     text.push('(');
                     query.write(text, literals);
                     text.push(')');
@@ -152,6 +159,7 @@ impl Sql {
                     text.push_str(&format!("(SELECT * FROM {name})"));
                     steps.push((format!("CREATE TEMP TABLE {name} AS {inner}"), name));
                 }
+                Part::Ordered(query) => text.push_str(&format!("({})", query.in_steps(steps))),
                 Part::With(name, query) => {
                     let inner = query.in_steps(steps);
                     steps.push((format!("CREATE TEMP TABLE {name} AS {inner}"), name.clone()));
