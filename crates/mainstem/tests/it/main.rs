@@ -26,6 +26,7 @@ mod narrow_decimals;
 mod parquet_types;
 mod paths;
 mod physical_plans;
+mod random_queries;
 mod rankings;
 mod plan_cache;
 mod plan_memory;
