@@ -69,7 +69,7 @@ fn is_analysed(predicate: &Expr, schema: &DFSchema) -> bool {
     let mut is_known = true;
     let looked = predicate.apply(|expr| {
         is_known &= match expr {
-            Expr::BinaryExpr(BinaryExpr { op, .. }) => *op != Operator::Or,
+            Expr::BinaryExpr(BinaryExpr { op, .. }) => is_propagated(*op),
             Expr::Column(column) => {
                 let mut alike = schema.fields().iter().filter(|field| *field.name() == column.name);
                 alike.any(|field| has_intervals(field.data_type()))
@@ -81,6 +81,11 @@ fn is_analysed(predicate: &Expr, schema: &DFSchema) -> bool {
         Ok(if is_known { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
     });
     is_known && looked.is_ok()
+}
+
+fn is_propagated(op: Operator) -> bool {
+    use Operator::{And, Divide, Eq, Gt, GtEq, Lt, LtEq, Minus, Multiply, Plus};
+    matches!(op, And | Plus | Minus | Multiply | Divide | Eq | Lt | LtEq | Gt | GtEq)
 }
 
 fn has_intervals(data_type: &DataType) -> bool {
