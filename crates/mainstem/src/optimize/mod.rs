@@ -12,5 +12,5 @@ pub(crate) use short_circuit::{short_circuit_expression, short_circuit_plan};
 pub(crate) use upstream::{
     OrderedOutput, answers_of_scans, computed_keys_as_columns, exact_sums_beside_distinct, guarded, null_safe_joins,
     null_safe_simplification, pushes_by_name, safe_group_limits, safely_analysed, simplified, sort_keys_once,
-    sorts_unmet_orders, unanalysed,
+    sorts_unmet_orders,
 };

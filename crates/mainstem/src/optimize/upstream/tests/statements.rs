@@ -18,7 +18,8 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use crate::optimize::upstream::{answers_of_scans, exact_sums_beside_distinct, sorts_unmet_orders, unanalysed};
+use crate::optimize::upstream::interval_analysis::unanalysed;
+use crate::optimize::upstream::{answers_of_scans, exact_sums_beside_distinct, sorts_unmet_orders};
 
 /// The rows of `sql`, values joined by commas, or why there are none.
 fn answer(sql: &'static str) -> Result<Vec<String>, String> {
