@@ -16,5 +16,5 @@ pub(crate) use unique_keys::with_unique_keys;
 pub(crate) use upstream::{
     OrderedOutput, answers_of_scans, computed_keys_as_columns, depends_on_order, exact_sums_beside_distinct, guarded,
     null_safe_joins, null_safe_simplification, pushes_by_name, safe_group_limits, safely_analysed, simplified,
-    sort_keys_once, unanalysed, window_limits,
+    sort_keys_once, window_limits,
 };

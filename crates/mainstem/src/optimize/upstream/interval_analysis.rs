@@ -9,7 +9,7 @@
 //! Comes in: an optimised plan. Goes out: the same, where an analysed predicate is a conjunction of comparisons of
 //! columns and literals, which intervals are right about. Others get one part as `part IS TRUE`, which is the same to a
 //! filter, and no operator that the analysis knows. It does not own: predicates of scans, which are none of
-//! DataFusion's.
+//! DataFusion's, nor filters that scans are given anew (`provider::table`).
 
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
@@ -48,7 +48,7 @@ fn has_unsafe_predicate(node: &LogicalPlan) -> bool {
 }
 
 /// `predicate`, a filter's over rows of `schema`, as one that is not analysed wrongly.
-pub(crate) fn unanalysed(predicate: Expr, schema: &DFSchema) -> Expr {
+pub(super) fn unanalysed(predicate: Expr, schema: &DFSchema) -> Expr {
     if is_safe(&predicate, schema) {
         return predicate;
     }
@@ -69,7 +69,7 @@ fn is_analysed(predicate: &Expr, schema: &DFSchema) -> bool {
     let mut is_known = true;
     let looked = predicate.apply(|expr| {
         is_known &= match expr {
-            Expr::BinaryExpr(BinaryExpr { op, .. }) => *op != Operator::Or,
+            Expr::BinaryExpr(BinaryExpr { op, .. }) => is_propagated(*op),
             Expr::Column(column) => {
                 let mut alike = schema.fields().iter().filter(|field| *field.name() == column.name);
                 alike.any(|field| has_intervals(field.data_type()))
@@ -81,6 +81,11 @@ fn is_analysed(predicate: &Expr, schema: &DFSchema) -> bool {
         Ok(if is_known { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
     });
     is_known && looked.is_ok()
+}
+
+fn is_propagated(op: Operator) -> bool {
+    use Operator::{And, Divide, Eq, Gt, GtEq, Lt, LtEq, Minus, Multiply, Plus};
+    matches!(op, And | Plus | Minus | Multiply | Divide | Eq | Lt | LtEq | Gt | GtEq)
 }
 
 fn has_intervals(data_type: &DataType) -> bool {

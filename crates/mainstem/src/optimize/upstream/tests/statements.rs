@@ -12,13 +12,14 @@ use datafusion::logical_expr::{Expr, LogicalPlan, Operator, cast, col, lit};
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::optimizer::{Optimizer, OptimizerContext};
 use datafusion::physical_expr::intervals::utils::check_support;
-use datafusion::physical_expr::{AnalysisContext, ExprBoundaries, PhysicalExpr, analyze, create_physical_expr};
+use datafusion::physical_expr::{AnalysisContext, ExprBoundaries, PhysicalExpr, analyze};
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use crate::optimize::upstream::{answers_of_scans, exact_sums_beside_distinct, unanalysed};
+use crate::optimize::upstream::interval_analysis::unanalysed;
+use crate::optimize::upstream::{answers_of_scans, exact_sums_beside_distinct};
 
 /// The rows of `sql`, values joined by commas, or why there are none.
 fn answer(sql: &'static str) -> Result<Vec<String>, String> {
@@ -138,7 +139,8 @@ fn analysed(predicate: &Expr, bounds: &[(i64, i64); 5]) -> Result<(), String> {
 
 fn physical(predicate: &Expr) -> Arc<dyn PhysicalExpr> {
     let schema = DFSchema::try_from(schema()).unwrap();
-    create_physical_expr(predicate, &schema, &Default::default()).unwrap()
+    let state = SessionContext::new().state();
+    state.create_physical_expr(predicate.clone(), &schema).unwrap()
 }
 
 /// [Issue 22028](https://github.com/apache/datafusion/issues/22028): `interval_analysis`.

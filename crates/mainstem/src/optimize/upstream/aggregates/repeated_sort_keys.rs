@@ -14,8 +14,8 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::logical_expr::logical_plan::Aggregate;
 use datafusion::logical_expr::{Expr, LogicalPlan, SortExpr};
 
-use super::computed_keys::{with_columns_of, without_alias};
 use crate::analyze::plan_walk::rewrite_nodes;
+use crate::optimize::upstream::computed_keys::{with_columns_of, without_alias};
 
 /// `plan` with the keys of its aggregates once each.
 ///
