@@ -221,6 +221,18 @@ fn times_have_no_zeros_behind_and_name_their_zone() {
 }
 
 #[test]
+fn years_of_other_than_four_digits_are_written_as_postgresql_does() {
+    let days = |days: i32| text(Date32Array::from(vec![days]));
+    assert_eq!((days(-719_162), days(-719_163)), ("0001-01-01".to_owned(), "0001-12-31 BC".to_owned()));
+    assert_eq!((days(2_932_896), days(2_932_897)), ("9999-12-31".to_owned(), "10000-01-01".to_owned()));
+    let time = |micros: i64| text(TimestampMicrosecondArray::from(vec![micros]));
+    assert_eq!(time(-719_162 * 86_400_000_000 - 1), "0001-12-31 23:59:59.999999 BC");
+    assert_eq!(time(2_932_897 * 86_400_000_000), "10000-01-01 00:00:00");
+    let zoned = TimestampMicrosecondArray::from(vec![2_932_897 * 86_400_000_000]).with_timezone("+00:00");
+    assert_eq!(text(zoned), "10000-01-01 00:00:00+00");
+}
+
+#[test]
 fn bytes_are_hexadecimal() {
     assert_eq!(text(BinaryArray::from(vec![&b"\x00\xff"[..]])), "\\x00ff");
     assert_eq!(text(BinaryArray::from(vec![&b""[..]])), "\\x");

@@ -5,11 +5,16 @@
 //! in JSON, which has them.
 
 use std::fmt::Write;
+use std::ops::RangeInclusive;
 
 use arrow::array::{Array, AsArray, RecordBatch};
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, Date32Type, TimestampMicrosecondType};
 use arrow::util::display::{ArrayFormatter, DurationFormat, FormatOptions};
-use mainstem::{Error, Result, Uuid};
+use mainstem::{Date, Error, Result, Timestamp, TimestampTz, Uuid};
+
+/// From 0001-01-01 to 9999-12-31, since 1970-01-01.
+const NEAR_DAYS: RangeInclusive<i64> = -719_162..=2_932_896;
+const MICROS_OF_DAY: i64 = 86_400_000_000;
 
 const OPTIONS: FormatOptions<'static> = FormatOptions::new()
     .with_null("NULL")
@@ -105,6 +110,11 @@ impl<'a> Cells<'a> {
             text.push_str(&uuid_text(uuids.value(row)));
             return true;
         }
+        if let Some(far) = far_datetime(column.array, row) {
+            let far = if self.zone == Zone::Whole { far.replacen(' ', "T", 1).replace("+00", "+00:00") } else { far };
+            text.push_str(&far);
+            return true;
+        }
         // Writing to a String does not fail; a value that cannot be shown says so itself.
         let _ = write!(text, "{}", column.formatter.value(row));
         match column.kind {
@@ -114,6 +124,22 @@ impl<'a> Cells<'a> {
         }
         true
     }
+}
+
+/// The text of the day or timestamp at `row`, if its year has not four digits: Arrow writes signs, and knows a year 0.
+fn far_datetime(array: &dyn Array, row: usize) -> Option<String> {
+    if let Some(days) = array.as_primitive_opt::<Date32Type>() {
+        let day = days.value(row);
+        return (!NEAR_DAYS.contains(&day.into())).then(|| Date::from_days(day).to_string());
+    }
+    let micros = array.as_primitive_opt::<TimestampMicrosecondType>()?.value(row);
+    if NEAR_DAYS.contains(&micros.div_euclid(MICROS_OF_DAY)) {
+        return None;
+    }
+    Some(match array.data_type() {
+        DataType::Timestamp(_, Some(_)) => TimestampTz::from_micros(micros).to_string(),
+        _ => Timestamp::from_micros(micros).to_string(),
+    })
 }
 
 /// The text of the UUID of these bytes.

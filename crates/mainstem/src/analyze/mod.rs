@@ -19,13 +19,13 @@ pub(crate) use ast::expr::cast;
 pub(crate) use ast::row_comparisons::check_rows;
 pub(crate) use ast::{balance, with_settings};
 pub(crate) use names::{
-    BesideStar, KnownTable, OutputNames, add_dependent_columns, cast_label, mark_relations, name_duplicates,
+    BesideStar, KnownTable, Naming, OutputNames, add_dependent_columns, cast_label, mark_relations, name_duplicates,
     name_repeated, resolve_names, rows_without_marks,
 };
 pub(crate) use rewrite::rewrite;
 pub(crate) use set_operations::multiset_operations;
 pub(crate) use types::{
     DecimalOperators, ExtractPlanner, RealOperators, TypedLiterals, bpchar, checked_arithmetic, coerced_types,
-    decimal_of, decimal_operators, padded, resolve_types, rounded_decimals, sql_casts, type_literals, typed_literals,
-    window_frames,
+    decimal_of, decimal_operators, in_range, padded, resolve_types, rounded_decimals, sql_casts, type_literals,
+    typed_literals, window_frames,
 };

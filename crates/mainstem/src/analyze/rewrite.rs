@@ -7,7 +7,8 @@
 //! 1. Select items that other parts of the statement can mean get PostgreSQL's names (`names::column_names`).
 //! 2. ORDER BY the position of an expression: the select item gets a name (`positions`). DataFusion takes a position
 //!    for the column of that text, and finds it again in GROUP BY only under a name of its own. A position in grouping
-//!    sets is the item's expression.
+//!    sets is the item's expression. `GROUP BY + 1` is none. A column that repeats within ROLLUP or CUBE stands once in
+//!    each grouping set. Keys of DISTINCT ON come in the order of ORDER BY, once each (`sort_keys`).
 //! 3. `generate_series` and other functions that give rows, in select items: DataFusion's give one list; and in FROM,
 //!    over columns (`set_returning`).
 //! 4. SIMILAR TO, and `substring` by a pattern, become regular expressions; LIKE with ESCAPE becomes LIKE
@@ -27,9 +28,9 @@
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{Expr, Query, Select, SelectItem, Statement, TableFactor, VisitorMut};
+use datafusion::sql::sqlparser::ast::{Distinct, Expr, Query, Select, SelectItem, Statement, TableFactor, VisitorMut};
 
-use super::ast::{lag_lead, normalize, patterns, positions, row_comparisons, set_returning};
+use super::ast::{lag_lead, normalize, patterns, positions, row_comparisons, set_returning, sort_keys};
 use super::names::resolution::with_queries;
 use super::names::{BesideStar, column_names};
 use crate::walk::walk_mut;
@@ -49,11 +50,16 @@ impl VisitorMut for Rewriter {
     type Break = Infallible;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Infallible> {
+        sort_keys::match_distinct_on(query);
         positions::name_ordered(query);
         ControlFlow::Continue(())
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Infallible> {
+        // ALL is what is meant without it.
+        if select.distinct == Some(Distinct::All) {
+            select.distinct = None;
+        }
         for item in &mut select.projection {
             if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
                 set_returning::unnest(expr);
@@ -73,6 +79,7 @@ impl VisitorMut for Rewriter {
         patterns::as_regex(expr);
         row_comparisons::compare_by_fields(expr);
         lag_lead::default_beside(expr);
+        sort_keys::once_in_aggregate(expr);
         normalize::normalize(expr);
         ControlFlow::Continue(())
     }

@@ -1,16 +1,15 @@
 //! `generate_series(start, stop, step)` of dates and timestamps, in FROM; that of whole numbers, of any width, is
 //! DataFusion's.
 //!
-//! Values are timestamps, of the bounds' type; those of dates are TIMESTAMPTZ, as in PostgreSQL. Each is the one before
-//! and the step: from the 31st on, months lead to the 29th, and stay there. They are made as they are read, one batch
-//! after another.
+//! Values are timestamps, of the bounds' type; those of dates are TIMESTAMPTZ, as in PostgreSQL. They are made as they
+//! are read, one batch after another. It does not own: the steps ([`TimestampSeries`]).
 
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
 use arrow::array::{RecordBatch, TimestampMicrosecondArray};
-use arrow::datatypes::{DataType, Field, IntervalMonthDayNano, Schema, SchemaRef, TimeUnit};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableFunctionArgs, TableFunctionImpl, TableProvider};
 use datafusion::common::tree_node::TreeNode;
@@ -20,11 +19,10 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::memory::{LazyBatchGenerator, LazyMemoryExec};
 use mainstem_postgres::cast::convert;
 use mainstem_postgres::error::external;
-use mainstem_postgres::operator::datetime::micros_of;
+use mainstem_postgres::function::TimestampSeries;
 use mainstem_postgres::sqlstate::UNDEFINED_FUNCTION;
-use mainstem_postgres::types::{INTERVAL, MICROS_OF_DAY, TIMESTAMP, civil_from_days, days_from_civil, is_datetime};
+use mainstem_postgres::types::{INTERVAL, TIMESTAMP, is_datetime};
 use mainstem_storage::Error;
-use mainstem_storage::error::sqlstate;
 use mainstem_storage::schema::DataType as SqlType;
 use parking_lot::RwLock;
 
@@ -78,14 +76,7 @@ fn known(expr: &Expr) -> Expr {
 struct DateTimeSeries {
     schema: SchemaRef,
     /// None if one of the arguments is NULL: there are no values.
-    bounds: Option<Bounds>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Bounds {
-    start: i64,
-    stop: i64,
-    step: IntervalMonthDayNano,
+    bounds: Option<TimestampSeries>,
 }
 
 impl DateTimeSeries {
@@ -108,35 +99,11 @@ impl DateTimeSeries {
             _ => None,
         };
         let bounds = match (micros(start)?, micros(stop)?, step) {
-            (Some(start), Some(stop), Some(step)) => Some(Bounds { start, stop, step }),
+            (Some(start), Some(stop), Some(step)) => Some(TimestampSeries::new(start, stop, step)?),
             _ => None,
         };
-        if bounds.is_some_and(|bounds| micros_of(bounds.step) == 0) {
-            return Err(external(Error::invalid(sqlstate::INVALID_PARAMETER, "step size cannot equal zero")));
-        }
         let schema = Arc::new(Schema::new(vec![Field::new("value", of_values.arrow(), false)]));
         Ok(Self { schema, bounds })
-    }
-}
-
-impl Bounds {
-    fn has_passed(&self, micros: i64) -> bool {
-        if micros_of(self.step) > 0 { micros > self.stop } else { micros < self.stop }
-    }
-
-    /// The value behind `micros`; none where there is no such timestamp.
-    fn next(&self, micros: i64) -> Option<i64> {
-        let (mut days, of_day) = (micros.div_euclid(MICROS_OF_DAY), micros.rem_euclid(MICROS_OF_DAY));
-        if self.step.months != 0 {
-            let (year, month, day) = civil_from_days(days);
-            let months = year * 12 + i64::from(month) - 1 + i64::from(self.step.months);
-            let (year, month) = (months.div_euclid(12), months.rem_euclid(12) + 1);
-            let first = days_from_civil(year, month, 1);
-            let after = if month == 12 { days_from_civil(year + 1, 1, 1) } else { days_from_civil(year, month + 1, 1) };
-            days = first + (i64::from(day) - 1).min(after - first - 1);
-        }
-        let days = days.checked_add(self.step.days.into())?;
-        days.checked_mul(MICROS_OF_DAY)?.checked_add(of_day)?.checked_add(self.step.nanoseconds / 1_000)
     }
 }
 
@@ -158,8 +125,12 @@ impl TableProvider for DateTimeSeries {
         _limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let rows = state.config_options().execution.batch_size.get();
-        let values =
-            Values { schema: self.schema.clone(), bounds: self.bounds, next: self.bounds.map(|b| b.start), rows };
+        let values = Values {
+            schema: self.schema.clone(),
+            bounds: self.bounds,
+            next: self.bounds.and_then(|series| series.first()),
+            rows,
+        };
         let values: Arc<RwLock<dyn LazyBatchGenerator>> = Arc::new(RwLock::new(values));
         let plan = LazyMemoryExec::try_new(self.schema(), vec![values])?.with_projection(projection.cloned());
         Ok(Arc::new(plan))
@@ -170,7 +141,7 @@ impl TableProvider for DateTimeSeries {
 #[derive(Clone, Debug)]
 struct Values {
     schema: SchemaRef,
-    bounds: Option<Bounds>,
+    bounds: Option<TimestampSeries>,
     next: Option<i64>,
     rows: usize,
 }
@@ -190,13 +161,10 @@ impl LazyBatchGenerator for Values {
         let Some(bounds) = self.bounds else { return Ok(None) };
         let mut values = Vec::new();
         while values.len() < self.rows
-            && let Some(value) = self.next.filter(|value| !bounds.has_passed(*value))
+            && let Some(value) = self.next
         {
             values.push(value);
-            self.next = bounds.next(value);
-            if self.next.is_none() {
-                return Err(external(Error::invalid(sqlstate::DATETIME_OVERFLOW, "timestamp out of range")));
-            }
+            self.next = bounds.after(value)?;
         }
         if values.is_empty() {
             return Ok(None);
@@ -210,6 +178,6 @@ impl LazyBatchGenerator for Values {
     }
 
     fn reset_state(&self) -> Arc<RwLock<dyn LazyBatchGenerator>> {
-        Arc::new(RwLock::new(Self { next: self.bounds.map(|bounds| bounds.start), ..self.clone() }))
+        Arc::new(RwLock::new(Self { next: self.bounds.and_then(|series| series.first()), ..self.clone() }))
     }
 }

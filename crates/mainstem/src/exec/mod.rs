@@ -8,6 +8,7 @@
 
 mod cancel;
 mod code_aggregates;
+mod derived_properties;
 mod dynamic_filters;
 mod eager_probes;
 mod environment;

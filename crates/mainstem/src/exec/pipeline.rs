@@ -13,9 +13,10 @@
 //! | rules behind it | [`BEHIND_TYPE_COERCION`] | equal types on both sides of an operator |
 //! | DataFusion's optimizer, some of its rules guarded | [`guarded_optimizers`] | no subquery that it decorrelates wrongly |
 //! | the order of joins | `optimize`, called by `planner` | keys and filters where they belong |
-//! | computed keys as columns, short circuits | `optimize`, called by `planner` | filters where they belong, no rule behind them |
+//! | computed keys as columns, each once, short circuits | `optimize`, called by `planner` | filters where they belong, no rule behind them |
 //! | patterns of several pieces | `optimize`, called by `planner`, before short circuits | as above |
-//! | the physical plan, by DataFusion's rules | DataFusion | |
+//! | predicates that are not analysed by intervals | `optimize`, called by `planner` | predicates as they are run |
+//! | the physical plan, by DataFusion's rules | DataFusion | operators that declare what is proved of their rows, and nothing else (`derived_properties`) |
 //! | rows of a sort stay in its order | `optimize::upstream` | operators on several partitions |
 //! | scans that use the keys of joins | `dynamic_filters` | no rule behind it that moves operators |
 //! | joins of tables in the order of their keys | `merge_joins` | scans that filter by keys of joins: those have no order |
@@ -47,15 +48,16 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::logical_expr::planner::ExprPlanner;
 use datafusion::optimizer::{Analyzer, AnalyzerRule, OptimizerRule};
 use datafusion::prelude::SessionConfig;
-use mainstem_postgres::aggregate::{average, checked_sum, ordered_sets};
+use mainstem_postgres::aggregate::{average, checked_sum, of_floats, ordered_sets};
 use mainstem_postgres::cast::assigned_to;
 use mainstem_postgres::registry::{aggregate_function, scalar_functions};
-use mainstem_postgres::window::{moving, whole_numbers};
+use mainstem_postgres::window::{moving, shifts, whole_numbers};
 use mainstem_storage::Result;
 use mainstem_storage::database::Database;
 
 use super::cancel::interruptible;
 use super::code_aggregates::CodeAggregates;
+use super::derived_properties::{DeclaredPlans, Declaring};
 use super::dynamic_filters::DynamicFilters;
 use super::eager_probes::EagerProbes;
 use super::generate_series::GenerateSeries;
@@ -77,7 +79,10 @@ use crate::analyze::{
 };
 use crate::decorrelate::{decorrelated, null_aware_in, nullable_subqueries, subqueries_in_values};
 use crate::error::from_datafusion;
-use crate::optimize::{OrderedOutput, guarded, null_safe_joins, null_safe_simplification};
+use crate::optimize::{
+    OrderedOutput, exact_sums_beside_distinct, guarded, null_safe_joins, null_safe_simplification, seen_sorts,
+    with_unique_keys,
+};
 use crate::provider::{CATALOG, SEARCHED, StatementCatalog};
 use crate::sql::CastTypes;
 
@@ -101,7 +106,9 @@ impl AnalyzerRule for Rule {
 }
 
 /// Rules that give types, so that DataFusion's type coercion finds SQL's.
-const BEFORE_TYPE_COERCION: [Rule; 7] = [
+const BEFORE_TYPE_COERCION: [Rule; 8] = [
+    // First: where nobody sees an order, no other rule meets a sort.
+    Rule("seen_sorts", seen_sorts),
     // A literal's type follows from what stands beside it: before anything asks for types.
     Rule("typed_literals", typed_literals),
     Rule("bpchar", bpchar),
@@ -133,7 +140,8 @@ fn shared<const N: usize>(rules: [Rule; N]) -> impl Iterator<Item = Arc<dyn Anal
 
 /// DataFusion's optimizer rules, with guards around those that are wrong in 55.2 (`optimize::upstream`).
 fn guarded_optimizers(state: &SessionState) -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
-    state.optimizers().iter().cloned().map(guarded).map(null_safe_joins).map(null_safe_simplification).collect()
+    let rules = state.optimizers().iter().cloned().map(guarded).map(null_safe_joins);
+    rules.map(null_safe_simplification).map(exact_sums_beside_distinct).map(with_unique_keys).collect()
 }
 
 /// What all connections of a database start from: functions, rules, memory for queries.
@@ -157,6 +165,8 @@ pub(crate) fn template(storage: &Database, threads: usize) -> Result<SessionStat
     // A length would be read and forgotten.
     parser.support_varchar_with_length = false;
     parser.map_string_types_to_utf8view = true;
+    // Which order is seen is decided once (`optimize::subquery_sorts`).
+    parser.enable_subquery_sort_elimination = false;
     config.options_mut().execution.time_zone = Some("+00:00".into());
     // It fails for UNION of columns of which the optimizer has learned that they are never NULL, and tells no
     // difference.
@@ -202,7 +212,8 @@ pub(crate) fn template(storage: &Database, threads: usize) -> Result<SessionStat
         .with_physical_optimizer_rule(Arc::new(EagerProbes))
         .build();
     register(&mut state)?;
-    let physical = state.physical_optimizers().iter().cloned().map(triggered).collect();
+    let rules = state.physical_optimizers().iter().cloned().map(Declaring::new).map(triggered);
+    let physical = std::iter::once(Arc::new(DeclaredPlans) as _).chain(rules).collect();
     state = SessionStateBuilder::new_from_existing(state).with_physical_optimizer_rules(physical).build();
     Ok(interruptible(state))
 }
@@ -216,11 +227,11 @@ fn register(state: &mut SessionState) -> Result<()> {
         state.deregister_udaf(aggregate.name()).map_err(|e| from_datafusion(&e))?;
     }
     for aggregate in theirs.into_iter().chain(ours()).filter_map(aggregate_function) {
-        state.register_udaf(moving(aggregate)).map_err(|e| from_datafusion(&e))?;
+        state.register_udaf(of_floats(moving(aggregate))).map_err(|e| from_datafusion(&e))?;
     }
     let windows: Vec<_> = state.window_functions().values().cloned().collect();
     for window in windows {
-        state.register_udwf(whole_numbers(window)).map_err(|e| from_datafusion(&e))?;
+        state.register_udwf(shifts(whole_numbers(window))).map_err(|e| from_datafusion(&e))?;
     }
     if let Some(theirs) = state.deregister_udtf("generate_series").map_err(|e| from_datafusion(&e))? {
         state.register_udtf("generate_series", Arc::new(GenerateSeries { theirs }));

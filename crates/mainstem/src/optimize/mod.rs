@@ -4,12 +4,17 @@
 mod join_order;
 mod narrowed_patterns;
 mod short_circuit;
+mod subquery_sorts;
+mod unique_keys;
 pub(crate) mod upstream;
 
 pub(crate) use join_order::ordered_joins;
 pub(crate) use narrowed_patterns::narrowed_patterns;
 pub(crate) use short_circuit::{short_circuit_expression, short_circuit_plan};
+pub(crate) use subquery_sorts::seen_sorts;
+pub(crate) use unique_keys::with_unique_keys;
 pub(crate) use upstream::{
-    OrderedOutput, computed_keys_as_columns, guarded, null_safe_joins, null_safe_simplification, pushes_by_name,
-    safe_group_limits, simplified,
+    OrderedOutput, answers_of_scans, computed_keys_as_columns, depends_on_order, exact_sums_beside_distinct, guarded,
+    null_safe_joins, null_safe_simplification, pushes_by_name, safe_group_limits, safely_analysed, simplified,
+    sort_keys_once, unanalysed, window_limits,
 };

@@ -418,8 +418,10 @@ impl CopyIn<'_, '_> {
     }
 
     fn parquet(&mut self, file: ParquetFile) -> Result<()> {
-        let in_file = file.schema();
         let columns = file_columns(&self.of.0, self.columns);
+        let is_uuid = |name: &str| columns.iter().any(|c| c.name == name && c.data_type == DataType::Uuid);
+        let file = file.with_uuids(is_uuid);
+        let in_file = file.schema();
         let mut found = Vec::with_capacity(columns.len());
         for column in &columns {
             let at = in_file.fields().iter().position(|f| *f.name() == column.name).ok_or_else(|| {
@@ -429,6 +431,7 @@ impl CopyIn<'_, '_> {
                     format!("the file has no column \"{}\"", column.name),
                 )
             })?;
+            file.check_type(at)?;
             check_assignment(&wide_type(in_file.field(at).data_type()), false, column)?;
             found.push(at);
         }

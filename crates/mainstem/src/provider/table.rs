@@ -25,6 +25,7 @@ use super::filter::translate;
 use super::scan_slot::ScanSlot;
 use super::source::{Snapshot, StoreSource, partitions};
 use super::statistics::{some_rows, statistics};
+use crate::optimize::unanalysed;
 use crate::sql::ROW_REF;
 
 /// A table of schema `public`. Without a view it can be described, not read.
@@ -183,7 +184,8 @@ impl UserTable {
         }
         let source = self.source(state, &read, predicates, None)?;
         let schema = DFSchema::try_from(source.schema())?;
-        let filter = FilterExecBuilder::new(state.create_physical_expr(filter, &schema)?, source);
+        let filter = state.create_physical_expr(unanalysed(filter, &schema), &schema)?;
+        let filter = FilterExecBuilder::new(filter, source);
         Ok(Arc::new(filter.apply_projection(Some((0..projection.len()).collect()))?.build()?))
     }
 

@@ -125,7 +125,7 @@ impl TypePlanner for CastTypes {
             Ok(data_type) => Ok(Some(Arc::new(data_type.field("", true)))),
             Err(e) if e.sqlstate() == sqlstate::INVALID_PARAMETER => Err(DataFusionError::External(Box::new(e))),
             // These it takes for something near.
-            Err(e) if matches!(sql, Sql::Time(..) | Sql::Char(_) | Sql::Character(_)) => {
+            Err(e) if matches!(sql, Sql::Time(..) | Sql::Timestamp(..) | Sql::Char(_) | Sql::Character(_)) => {
                 Err(DataFusionError::External(Box::new(e)))
             }
             Err(_) if let Sql::Custom(name, _) = sql => {

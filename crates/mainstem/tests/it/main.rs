@@ -23,6 +23,7 @@ mod metadata_aggregates;
 mod merge_joins;
 mod names;
 mod narrow_decimals;
+mod parquet_types;
 mod paths;
 mod physical_plans;
 mod random_queries;

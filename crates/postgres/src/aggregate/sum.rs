@@ -34,6 +34,13 @@ pub fn checked_sum() -> AggregateUDF {
     Total::new(Kind::Sum, sum_udaf())
 }
 
+/// A `sum` that is a decimal of 38 digits for all integers and decimals: sums of such sums have the same type, and are
+/// out of range only where the whole sum is. The planner makes calls of it, no statement can.
+#[must_use]
+pub fn wide_sum() -> AggregateUDF {
+    Total::new(Kind::WideSum, sum_udaf())
+}
+
 /// The `avg` to register in place of DataFusion's.
 pub fn average() -> AggregateUDF {
     Total::new(Kind::Average, avg_udaf())

@@ -22,6 +22,8 @@ const SUM_DIGITS: u8 = 10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Kind {
     Sum,
+    /// A sum of 38 digits, whatever the digits of the values.
+    WideSum,
     Average,
 }
 
@@ -71,6 +73,7 @@ impl Finish {
                 DataType::Decimal128(digits.saturating_add(SUM_DIGITS).min(DECIMAL128_MAX_PRECISION), scale)
             }
             (Kind::Sum, _) => DataType::Int64,
+            (Kind::WideSum, _) => DataType::Decimal128(DECIMAL128_MAX_PRECISION, scale),
             (Kind::Average, _) => {
                 DataType::Decimal128(DECIMAL128_MAX_PRECISION, scale_of(i16::from(digits) - i16::from(scale), scale))
             }

@@ -1,12 +1,10 @@
 //! The text of dates and timestamps, as PostgreSQL writes them.
 
 use arrow::array::{Array, ArrayRef, AsArray, StringViewArray, StringViewBuilder};
-use arrow::compute::{CastOptions, cast_with_options};
-use arrow::datatypes::{DataType, Date32Type, TimeUnit, TimestampMicrosecondType};
-use arrow::util::display::FormatOptions;
+use arrow::datatypes::{DataType, Date32Type, TimestampMicrosecondType};
 use mainstem_storage::{Error, Result};
 
-use crate::error::from_arrow;
+use super::in_own_unit;
 use crate::types::{Date, Timestamp, TimestampTz};
 
 /// Whether `data_type` is an interval, or what DataFusion makes of two timestamps.
@@ -17,7 +15,7 @@ pub fn is_span(data_type: &DataType) -> bool {
 /// The text of each value of `array`, which are datetimes.
 ///
 /// # Errors
-/// 22003 for values beyond microseconds, Internal for other types.
+/// 22008 for values beyond microseconds, Internal for other types.
 pub fn datetime_text(array: &ArrayRef) -> Result<StringViewArray> {
     fn write<T>(values: impl ExactSizeIterator<Item = Option<T>>, text: impl Fn(T) -> String) -> StringViewArray {
         let mut out = StringViewBuilder::with_capacity(values.len());
@@ -26,18 +24,11 @@ pub fn datetime_text(array: &ArrayRef) -> Result<StringViewArray> {
         }
         out.finish()
     }
-    let as_type = |wanted: &DataType| {
-        let options = CastOptions { safe: false, format_options: FormatOptions::default() };
-        cast_with_options(array, wanted, &options).map_err(|e| from_arrow(&e))
-    };
+    let array = in_own_unit(array)?;
     Ok(match array.data_type() {
-        DataType::Date32 | DataType::Date64 => {
-            let days = as_type(&DataType::Date32)?;
-            write(days.as_primitive::<Date32Type>().iter(), |days| Date::from_days(days).to_string())
-        }
+        DataType::Date32 => write(array.as_primitive::<Date32Type>().iter(), |days| Date::from_days(days).to_string()),
         DataType::Timestamp(_, zone) => {
-            let micros = as_type(&DataType::Timestamp(TimeUnit::Microsecond, zone.clone()))?;
-            let values = micros.as_primitive::<TimestampMicrosecondType>().iter();
+            let values = array.as_primitive::<TimestampMicrosecondType>().iter();
             match zone {
                 None => write(values, |micros| Timestamp::from_micros(micros).to_string()),
                 Some(_) => write(values, |micros| TimestampTz::from_micros(micros).to_string()),

@@ -5,10 +5,11 @@
 //! - Numbers are rounded (halves away from zero for decimals, to even for floats) and must be in range (22003). A
 //!   decimal has the first 15 digits of a double, 6 of a REAL.
 //! - Text gives whatever it spells (22P02; 22007 and 22008 for dates and times). A timestamp may lack seconds, a date
-//!   its dashes.
+//!   its dashes. Seconds are rounded to microseconds.
 //! - Anything becomes text: floats with the fewest digits that read back the same, bytes as `\x` and hex digits, dates,
 //!   timestamps and intervals as PostgreSQL writes them (`datetime`), arrays and rows too (`array`).
-//! - A timestamp becomes the day that it is in, before 1970 too.
+//! - A timestamp becomes the day that it is in, before 1970 too. Dates and times of other units come to days and
+//!   microseconds first, cut toward the past (`units`).
 //!
 //! It does not own: which conversion is allowed where (assignment, the analyzer), lengths, NOT NULL.
 
@@ -16,12 +17,14 @@ mod array;
 mod assignment;
 mod assignment_function;
 mod datetime;
+mod units;
 
 pub use array::{composed_text, inside, is_composed, with_composed_as_text};
 pub use assignment::{assign, check as check_assignment};
 pub use assignment_function::{ASSIGNED_TO, assigned_to};
 use datetime::datetime_text;
 pub use datetime::is_span;
+pub use units::{in_own_unit, own_unit};
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -42,7 +45,8 @@ use mainstem_storage::{Error, Result};
 use crate::error::from_arrow;
 use crate::sqlstate::{self, BAD_DATETIME, DATETIME_RANGE};
 use crate::types::{
-    MICROS_OF_DAY, from_text, has_own_text, interval_text, is_datetime, of_float, sql_name, to_text, without_exponent,
+    MICROS_OF_DAY, from_text, has_own_text, in_one_form, interval_text, is_datetime, micros_of_fraction, of_float,
+    sql_name, to_text, without_exponent,
 };
 
 /// `array` as values of type `to`.
@@ -56,7 +60,7 @@ pub fn convert(array: &ArrayRef, to: DataType) -> Result<ArrayRef> {
         from if *from == target => Ok(array.clone()),
         ArrowType::Dictionary(_, value) => convert(&plain(array, value)?, to),
         from if from.is_string() && !to.is_text() => parsed(array, to),
-        from if to.is_text() && has_own_text(from) => Ok(Arc::new(to_text(array)?)),
+        from if to.is_text() && has_own_text(from) => Ok(Arc::new(to_text(&in_own_unit(array)?)?)),
         from if to.is_text() && (from.is_binary() || from.is_floating()) => Ok(Arc::new(text(array)?)),
         ArrowType::Interval(_) | ArrowType::Duration(_) if to.is_text() => spans(array),
         from if to.is_text() && is_composed(from) => Ok(Arc::new(composed_text(array)?)),
@@ -201,15 +205,18 @@ fn round<T: ArrowPrimitiveType>(
 
 /// Dates and timestamps as one another.
 fn datetime(array: &ArrayRef, to: DataType) -> Result<ArrayRef> {
+    let array = in_own_unit(array)?;
+    if *array.data_type() == to.arrow() {
+        return Ok(array);
+    }
     // A timestamp before 1970 with a time of day belongs to the day it is in: floor, not truncate.
     if let (ArrowType::Timestamp(..), DataType::Date) = (array.data_type(), to) {
-        let micros = plain(array, &ArrowType::Timestamp(TimeUnit::Microsecond, None))?;
-        let days = micros.as_primitive::<TimestampMicrosecondType>().try_unary::<_, Date32Type, Error>(|v| {
+        let days = array.as_primitive::<TimestampMicrosecondType>().try_unary::<_, Date32Type, Error>(|v| {
             i32::try_from(v.div_euclid(MICROS_OF_DAY)).map_err(|_| out_of_range(to, None))
         })?;
         return Ok(Arc::new(days));
     }
-    cast_with_options(array, &to.arrow(), &cast_options()).map_err(|_| out_of_range(to, None))
+    cast_with_options(&array, &to.arrow(), &cast_options()).map_err(|_| out_of_range(to, None))
 }
 
 /// Text that spells values of another type.
@@ -232,8 +239,13 @@ fn parsed(array: &ArrayRef, to: DataType) -> Result<ArrayRef> {
         trimmed = trimmed.iter().map(|text| text.map(digits)).collect();
     }
     let target = to.arrow();
+    let beyond = if matches!(to, DataType::Timestamp | DataType::TimestampTz) { micros_beyond(&trimmed) } else { None };
     let safe = CastOptions { safe: true, format_options: FormatOptions::default() };
-    let read = |texts: &StringViewArray| cast_with_options(texts, &target, &safe).map_err(|e| from_arrow(&e));
+    let read = |texts: &StringViewArray| {
+        let values = cast_with_options(texts, &target, &safe).map_err(|e| from_arrow(&e))?;
+        // The text `-0` spells 0.
+        Ok::<_, Error>(in_one_form(values))
+    };
     let mut result = read(&trimmed)?;
     if result.null_count() != trimmed.null_count() && is_datetime_type(to) {
         let mut again = StringViewBuilder::with_capacity(trimmed.len());
@@ -261,6 +273,9 @@ fn parsed(array: &ArrayRef, to: DataType) -> Result<ArrayRef> {
         }
         return Err(unparsable(wrong.map_or("", |row| text.value(row)), to));
     }
+    if let Some(more) = beyond {
+        return Ok(later(&result, &more));
+    }
     if let Some(row) = vanished(&result, &trimmed) {
         return Err(out_of_range(to, Some(format!("\"{}\"", trimmed.value(row)))));
     }
@@ -271,6 +286,32 @@ fn parsed(array: &ArrayRef, to: DataType) -> Result<ArrayRef> {
         }
     }
     Ok(result)
+}
+
+/// What is to be added to timestamps that are read from `texts`, in microseconds: Arrow cuts off what is behind these,
+/// SQL rounds. None if no text has so many digits.
+fn micros_beyond(texts: &StringViewArray) -> Option<Vec<i64>> {
+    // More digits behind the point than microseconds have.
+    let long_fraction = |text: &str| {
+        let (_, behind) = text.rsplit_once('.')?;
+        let digits = behind.bytes().take_while(u8::is_ascii_digit).count();
+        behind.get(..digits).filter(|_| digits > 6).map(str::to_owned)
+    };
+    if !texts.iter().flatten().any(|text| long_fraction(text).is_some()) {
+        return None;
+    }
+    let more = |text: Option<&str>| {
+        let digits = text.and_then(long_fraction)?;
+        Some(micros_of_fraction(&digits) - digits.get(..6)?.parse::<i64>().ok()?)
+    };
+    Some(texts.iter().map(|text| more(text).unwrap_or_default()).collect())
+}
+
+/// `timestamps`, each so many microseconds later.
+fn later(timestamps: &ArrayRef, more: &[i64]) -> ArrayRef {
+    let micros = timestamps.as_primitive::<TimestampMicrosecondType>();
+    let moved = micros.iter().zip(more).map(|(micros, more)| micros.map(|micros| micros.saturating_add(*more)));
+    Arc::new(moved.collect::<PrimitiveArray<TimestampMicrosecondType>>().with_data_type(timestamps.data_type().clone()))
 }
 
 /// The first row that is 0, of floats, where its text is not.

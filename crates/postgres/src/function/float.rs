@@ -1,6 +1,7 @@
 //! Functions of DataFusion's on floats, with PostgreSQL's errors: where it has one (ln of zero, asin of 2, exp of 1000)
 //! DataFusion's give infinity or NaN. `round` of a float rounds halves to even. The types of `round` and `trunc` of
-//! decimals stay (`rounding`). Of a REAL they compute in DOUBLE PRECISION.
+//! decimals stay (`rounding`). Of a REAL they compute in DOUBLE PRECISION. Results are in the one form of floats
+//! (`types`): `round(-0.3)` is 0, not minus zero.
 
 use std::sync::Arc;
 
@@ -16,6 +17,7 @@ use mainstem_storage::Error;
 use super::adapter::{Change, adapt};
 use super::rounding::unsettled;
 use crate::sqlstate;
+use crate::types::value_in_one_form;
 
 /// invalid_argument_for_logarithm
 const BAD_LOGARITHM: &str = "2201E";
@@ -37,6 +39,21 @@ pub(crate) fn checked(function: Arc<ScalarUDF>, _: &Arc<dyn MemoryPool>) -> Scal
 /// `function`, which is `trunc`.
 pub(crate) fn truncation(function: Arc<ScalarUDF>, _: &Arc<dyn MemoryPool>) -> ScalarUDF {
     adapt(function, Truncation { signature: Signature::user_defined(Volatility::Immutable) })
+}
+
+/// `function`, whose results are floats, in their one form.
+pub(crate) fn in_one_form(function: Arc<ScalarUDF>, _: &Arc<dyn MemoryPool>) -> ScalarUDF {
+    adapt(function, Formed)
+}
+
+/// See [`in_one_form`].
+#[derive(Debug)]
+struct Formed;
+
+impl Change for Formed {
+    fn invoke(&self, function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        value_in_one_form(function.inner().invoke_with_args(args)?)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -140,7 +157,7 @@ impl Change for OfFloats {
         if let (Kind::Round, [value]) = (self.kind, args.args.as_slice())
             && matches!(value.data_type(), DataType::Float32 | DataType::Float64)
         {
-            return rounded(value);
+            return value_in_one_form(rounded(value)?);
         }
         let (given, rows) = (args.args.clone(), args.number_rows);
         if self.kind == Kind::Root
@@ -151,7 +168,7 @@ impl Change for OfFloats {
         }
         let result = function.inner().invoke_with_args(args)?;
         self.check(&given, &result, rows)?;
-        Ok(result)
+        value_in_one_form(result)
     }
 }
 
@@ -186,7 +203,7 @@ impl Change for Truncation {
         if let Some(digits) = args.args.get_mut(1) {
             *digits = digits.cast_to(&DataType::Int64, None)?;
         }
-        function.inner().invoke_with_args(args)
+        value_in_one_form(function.inner().invoke_with_args(args)?)
     }
 }
 

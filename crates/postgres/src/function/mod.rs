@@ -13,6 +13,6 @@ pub(crate) mod string;
 pub(crate) mod to_char;
 pub(crate) mod uuid;
 
-pub use datetime::{extract, interval_from_text};
+pub use datetime::{ROUNDED_SECONDS, TimestampSeries, extract, interval_from_text};
 pub use rounding::decimal_rounding;
 pub use session::{CURRENT_SETTING, Carried, Named, SETTING_VALUE, SearchPath, SessionSearchPath};

@@ -1,6 +1,6 @@
 //! `+`, `-`, `*`, `/` and unary minus as functions that fail on overflow (22003), and `/` by zero (22012): on integers,
 //! on decimals (`decimal`), on floats, which overflow where finite operands have an infinite result, or a product or
-//! quotient that is not zero would become zero.
+//! quotient that is not zero would become zero. Floats, of `%` too, are in their one form (`types`): `-x` of 0 is 0.
 //!
 //! Comes in: operands of one type. Division of integers and of decimals is not here (DataFusion's; `division`).
 
@@ -17,6 +17,7 @@ use datafusion_expr::{
 
 use super::decimal::decimals;
 use super::operand::Operand;
+use crate::types::in_one_form;
 
 pub use super::operand::Op;
 
@@ -65,6 +66,7 @@ impl CheckedFunction {
             Op::Subtract | Op::Negate => "-",
             Op::Multiply => "*",
             Op::Divide => "/",
+            Op::Modulo => "%",
         }
     }
 }
@@ -76,6 +78,7 @@ impl ScalarUDFImpl for CheckedFunction {
             Op::Subtract => "checked_subtract",
             Op::Multiply => "checked_multiply",
             Op::Divide => "checked_divide",
+            Op::Modulo => "checked_modulo",
             Op::Negate => "checked_negate",
         }
     }
@@ -122,6 +125,7 @@ impl ScalarUDFImpl for CheckedFunction {
             (Op::Subtract, [left, right]) => numeric::sub(left, right)?,
             (Op::Multiply, [left, right]) => numeric::mul(left, right)?,
             (Op::Divide, [left, right]) => numeric::div(left, right)?,
+            (Op::Modulo, [left, right]) => numeric::rem(left, right)?,
             (Op::Negate, [inner]) => numeric::neg(&inner.array)?,
             _ => return Err(DataFusionError::Internal(format!("{} with {} arguments", self.name(), operands.len()))),
         };
@@ -130,6 +134,7 @@ impl ScalarUDFImpl for CheckedFunction {
             ([left, right], DataType::Float32) => check_floats::<Float32Type>(self.op, left, right, &result)?,
             _ => {}
         }
+        let result = in_one_form(result);
         if all_scalar {
             return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?));
         }

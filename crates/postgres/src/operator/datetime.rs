@@ -1,10 +1,11 @@
-//! `date ± integer`, `timestamp - timestamp`, `interval * number`, `interval / number`; `time ± interval`, `time -
-//! time`, `date + time`.
+//! `date ± integer`, `timestamp ± interval`, `timestamp - timestamp`, `interval * number`, `interval / number`; `time ±
+//! interval`, `time - time`, `date + time`.
 //!
 //! An interval is months, days and time, each of its own: multiplied by a fraction, what is left of the months becomes
 //! days (30 to a month), and what is left of the days becomes time, as in PostgreSQL. A time of day turns over at
 //! midnight; months and days of an interval say nothing to it. Results that have no place in their type are 22008.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{
@@ -14,7 +15,7 @@ use arrow::array::{
 use arrow::compute::cast;
 use arrow::datatypes::{
     DataType, Date32Type, Float64Type, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType,
-    Time64MicrosecondType, TimestampMicrosecondType,
+    Time64MicrosecondType, TimeUnit, TimestampMicrosecondType,
 };
 use datafusion_common::{DataFusionError, Result};
 use datafusion_expr::{Expr, Signature, Volatility};
@@ -23,8 +24,10 @@ use mainstem_storage::Error;
 use crate::error::external;
 use crate::evaluate::simple::Simple;
 use crate::sqlstate;
-use crate::types::{INTERVAL, MICROS_OF_DAY, TIME, TIMESTAMP};
+use crate::types::{INTERVAL, MICROS_OF_DAY, TIME, TIMESTAMP, civil_from_days, days_from_civil};
 
+/// The days since 1970-01-01 that PostgreSQL knows: from 4714-11-24 BC on.
+const DAYS: Range<i64> = -2_440_588..2_145_042_906;
 const LENGTH: DataType = DataType::Decimal128(38, 0);
 const SECONDS_OF_DAY: f64 = 86_400.0;
 const DAYS_OF_MONTH: f64 = 30.0;
@@ -36,6 +39,10 @@ pub enum Op {
     DaysLater,
     /// DATE - whole number.
     DaysEarlier,
+    /// TIMESTAMP + INTERVAL.
+    Later,
+    /// TIMESTAMP - INTERVAL.
+    Earlier,
     /// TIMESTAMP - TIMESTAMP, of the same type: days and time.
     Between,
     /// INTERVAL * number.
@@ -72,6 +79,8 @@ pub fn operation(op: Op, left: Expr, right: Expr) -> Expr {
     let (name, result) = match op {
         Op::DaysLater => ("days_later", DataType::Date32),
         Op::DaysEarlier => ("days_earlier", DataType::Date32),
+        Op::Later => ("span_later", TIMESTAMP),
+        Op::Earlier => ("span_earlier", TIMESTAMP),
         Op::Between => ("span_between", INTERVAL),
         Op::Times => ("span_times", INTERVAL),
         Op::DividedBy => ("span_divided_by", INTERVAL),
@@ -85,7 +94,22 @@ pub fn operation(op: Op, left: Expr, right: Expr) -> Expr {
         _ => Err(DataFusionError::Internal(format!("{name} with {} arguments", arrays.len()))),
     };
     let signature = Signature::any(2, Volatility::Immutable);
-    Simple::new(name, signature, result, compute).udf().call(vec![left, right])
+    let function = Simple::new(name, signature, result, compute);
+    let function = match op {
+        Op::Later | Op::Earlier => function.giving(|types| {
+            let zone = types.first().and_then(zone_of);
+            Ok(DataType::Timestamp(TimeUnit::Microsecond, zone))
+        }),
+        _ => function,
+    };
+    function.udf().call(vec![left, right])
+}
+
+fn zone_of(data_type: &DataType) -> Option<Arc<str>> {
+    match data_type {
+        DataType::Timestamp(_, zone) => zone.clone(),
+        _ => None,
+    }
 }
 
 /// 22008 of a value of the type `what`.
@@ -106,11 +130,12 @@ impl Op {
                         Op::DaysLater => i64::from(day).checked_add(number),
                         _ => i64::from(day).checked_sub(number),
                     };
-                    let day = moved.and_then(|day| i32::try_from(day).ok());
+                    let day = moved.filter(|day| DAYS.contains(day)).and_then(|day| i32::try_from(day).ok());
                     day.map(Some).ok_or_else(|| out_of_range("date"))
                 });
                 Arc::new(moved.collect::<Result<Date32Array>>()?)
             }
+            Op::Later | Op::Earlier => Arc::new(all_moved(left, right, self == Op::Earlier)?),
             Op::Between => {
                 let micros = |side: &ArrayRef| cast(side, &TIMESTAMP);
                 let (left, right) = (micros(left)?, micros(right)?);
@@ -160,6 +185,38 @@ impl Op {
             Op::At => Arc::new(date_at_time(left, right)?),
         })
     }
+}
+
+/// TIMESTAMP + INTERVAL, or - INTERVAL.
+fn all_moved(datetimes: &ArrayRef, spans: &ArrayRef, back: bool) -> Result<TimestampMicrosecondArray> {
+    let zone = zone_of(datetimes.data_type());
+    let (datetimes, spans) = (cast(datetimes, &TIMESTAMP)?, cast(spans, &INTERVAL)?);
+    let datetimes = datetimes.as_primitive::<TimestampMicrosecondType>().iter();
+    let moved = datetimes.zip(spans.as_primitive::<IntervalMonthDayNanoType>()).map(|(datetime, span)| {
+        let (Some(datetime), Some(span)) = (datetime, span) else { return Ok(None) };
+        moved(datetime, span, back).map(Some).ok_or_else(|| out_of_range("timestamp"))
+    });
+    Ok(moved.collect::<Result<TimestampMicrosecondArray>>()?.with_timezone_opt(zone))
+}
+
+/// `micros` since 1970-01-01 and `span`, or without it if it is `back`: first its months, which keep the day where the
+/// month has it, then its days, then its time. None where there is no such timestamp.
+#[must_use]
+pub fn moved(micros: i64, span: IntervalMonthDayNano, back: bool) -> Option<i64> {
+    let sign = if back { -1 } else { 1 };
+    let (mut days, of_day) = (micros.div_euclid(MICROS_OF_DAY), micros.rem_euclid(MICROS_OF_DAY));
+    if span.months != 0 {
+        let (year, month, day) = civil_from_days(days);
+        let months = year * 12 + i64::from(month) - 1 + sign * i64::from(span.months);
+        let (year, month) = (months.div_euclid(12), months.rem_euclid(12) + 1);
+        let (next_year, next_month) = if month == 12 { (year + 1, 1) } else { (year, month + 1) };
+        let (first, after) = (days_from_civil(year, month, 1), days_from_civil(next_year, next_month, 1));
+        days = first + (i64::from(day) - 1).min(after - first - 1);
+    }
+    let days = days + sign * i64::from(span.days);
+    let micros = days.checked_mul(MICROS_OF_DAY)?.checked_add(of_day)?;
+    let micros = micros.checked_add(sign * (span.nanoseconds / 1_000))?;
+    (micros >= DAYS.start * MICROS_OF_DAY).then_some(micros)
 }
 
 /// DATE + TIME.

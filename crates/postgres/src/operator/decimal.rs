@@ -67,7 +67,7 @@ fn in_64_bits(op: Op, left: &Operand, right: &Operand, to: &DataType) -> Result<
             let by_right = if op == Op::Add { by_right } else { -by_right };
             sides.map(|l, r| l.wrapping_mul(by_left).wrapping_add(r.wrapping_mul(by_right)))
         }
-        Op::Divide | Op::Negate => return Err(mismatch(op, Some(to))),
+        Op::Divide | Op::Modulo | Op::Negate => return Err(mismatch(op, Some(to))),
     };
     let results = PrimitiveArray::<Decimal64Type>::new(digits.into(), sides.nulls);
     Ok(Arc::new(results.with_data_type(to.clone())))
@@ -96,7 +96,7 @@ fn in_128_bits<L: Decimal, R: Decimal>(
             let wide = by_left.max(by_right.abs()) > FACTOR_MAX;
             sides.each(wide, |l, r| l * by_left + r * by_right, careful)
         }
-        Op::Divide | Op::Negate => return Err(mismatch()),
+        Op::Divide | Op::Modulo | Op::Negate => return Err(mismatch()),
     }?;
     let results = PrimitiveArray::<Decimal128Type>::new(digits.into(), sides.nulls);
     Ok(Arc::new(results.with_data_type(to.clone())))

@@ -13,6 +13,8 @@ pub enum Op {
     Multiply,
     /// `/` of floats.
     Divide,
+    /// `%` of floats.
+    Modulo,
     /// `-` of one.
     Negate,
 }

@@ -3,7 +3,8 @@
 
 use super::Fails::{Never, Value};
 use super::Function;
-use super::Kernel::DataFusion;
+use super::Kernel::{Adapted, DataFusion};
+use crate::function::{datetime, float};
 
 /// The rows.
 pub(super) const ARRAYS: &[Function] = &[
@@ -19,7 +20,7 @@ pub(super) const ARRAYS: &[Function] = &[
         Never,
         DataFusion,
     ),
-    Function::new(&["array_avg", "list_avg"], "(array) -> double", Value, DataFusion),
+    Function::new(&["array_avg", "list_avg"], "(array) -> double", Value, Adapted(float::in_one_form)),
     Function::new(&["array_compact", "list_compact"], "(array) -> array without NULLs", Value, DataFusion),
     Function::new(
         &["array_concat", "array_cat", "list_concat", "list_cat"],
@@ -64,7 +65,7 @@ pub(super) const ARRAYS: &[Function] = &[
         Value,
         DataFusion,
     ),
-    Function::new(&["array_product", "list_product"], "(array) -> double", Value, DataFusion),
+    Function::new(&["array_product", "list_product"], "(array) -> double", Value, Adapted(float::in_one_form)),
     Function::new(
         &["array_remove_all", "list_remove_all", "array_remove", "list_remove"],
         "(array, value) -> array without such values",
@@ -93,7 +94,7 @@ pub(super) const ARRAYS: &[Function] = &[
     ),
     Function::new(&["array_sort", "list_sort"], "(array [, order text [, nulls text]]) -> array", Value, DataFusion)
         .literals(&[1, 2]),
-    Function::new(&["array_sum", "list_sum"], "(array) -> double", Value, DataFusion),
+    Function::new(&["array_sum", "list_sum"], "(array) -> double", Value, Adapted(float::in_one_form)),
     Function::new(
         &["array_to_string", "list_to_string", "array_join", "list_join"],
         "(array, delimiter text [, null text]) -> text",
@@ -105,12 +106,12 @@ pub(super) const ARRAYS: &[Function] = &[
     Function::new(&["cardinality"], "(array) -> bigint", Never, DataFusion),
     Function::new(&["empty", "array_empty", "list_empty"], "(array) -> boolean", Never, DataFusion),
     Function::new(&["flatten"], "(array of arrays) -> array", Value, DataFusion),
-    Function::new(&["generate_series"], "(start, stop [, step]) -> array", Value, DataFusion),
+    Function::new(&["generate_series"], "(start, stop [, step]) -> array", Value, Adapted(datetime::series)),
     Function::new(&["get_field"], "(row, name text) -> value", Never, DataFusion).literals(&[1]),
     Function::new(&["make_array", "make_list"], "(any, ...) -> array", Never, DataFusion),
     Function::new(&["named_struct"], "(name text, any, ...) -> row", Never, DataFusion)
         .literals(&[0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30]),
-    Function::new(&["range"], "(start, stop [, step]) -> array", Value, DataFusion),
+    Function::new(&["range"], "(start, stop [, step]) -> array", Value, Adapted(datetime::series)),
     Function::new(
         &["string_to_array", "string_to_list"],
         "(text, delimiter text [, null text]) -> text[]",

@@ -6,7 +6,7 @@ use datafusion_expr::Volatility::Stable;
 use super::Fails::{Divisor, Never, Overflow, Value};
 use super::Function;
 use super::Kernel::{OfOperator, Own};
-use crate::function::session;
+use crate::function::{datetime, session};
 use crate::operator;
 
 /// The rows.
@@ -14,6 +14,7 @@ pub(super) const CALLS: &[Function] = &[
     Function::new(&["bitwise_not"], "~ integer", Never, Own(operator::bitwise_not)),
     Function::new(&["checked_add"], "number + number", Overflow, OfOperator),
     Function::new(&["checked_divide"], "number / number", Divisor(1), OfOperator),
+    Function::new(&["checked_modulo"], "double % double", Never, OfOperator),
     Function::new(&["checked_multiply"], "number * number", Overflow, OfOperator),
     Function::new(&["checked_negate"], "- number", Overflow, OfOperator),
     Function::new(&["checked_subtract"], "number - number", Overflow, OfOperator),
@@ -22,6 +23,8 @@ pub(super) const CALLS: &[Function] = &[
     Function::new(&["days_later"], "date + integer", Overflow, OfOperator),
     Function::new(&["days_earlier"], "date - integer", Overflow, OfOperator),
     Function::new(&["day_at"], "date + time", Overflow, OfOperator),
+    Function::new(&["span_later"], "timestamp + interval", Overflow, OfOperator),
+    Function::new(&["span_earlier"], "timestamp - interval", Overflow, OfOperator),
     Function::new(&["span_between"], "timestamp - timestamp", Overflow, OfOperator),
     Function::new(&["span_times"], "interval * number", Overflow, OfOperator),
     Function::new(&["span_divided_by"], "interval / number", Divisor(1), OfOperator),
@@ -49,6 +52,12 @@ pub(super) const CALLS: &[Function] = &[
     Function::new(&["bytea_of"], "::bytea", Value, OfOperator),
     Function::new(&["uuid_of"], "::uuid", Value, OfOperator),
     Function::new(&["uuid_of_or_null"], "::uuid of a text that a column is compared with", Never, OfOperator),
+    Function::new(
+        &["rounded_seconds"],
+        "::timestamp(p), ::timestamptz(p), ::time(p)",
+        Value,
+        Own(datetime::rounded_seconds),
+    ),
     Function::new(&["cast to"], "a cast with the name that its column has", Never, OfOperator),
     Function::new(&["assigned to"], "a value as a column takes it", Value, OfOperator),
     Function::new(&["only_row"], "the value of a subquery of one row", Value, OfOperator),

@@ -137,8 +137,12 @@ const DATETIMES: &[Function] = &[
     Function::new(&["clock_timestamp"], "() -> timestamptz", Never, Own(datetime::of_calendar)).volatility(Volatile),
     Function::new(&["current_date", "today"], "() -> date", Never, DataFusion).volatility(Stable),
     Function::new(&["current_time"], "() -> time", Never, DataFusion).volatility(Stable),
-    Function::new(&["date_bin"], "(interval, timestamp [, origin timestamp]) -> timestamp", Value, DataFusion)
-        .literals(&[0, 2]),
+    Function::new(
+        &["date_bin"],
+        "(interval, timestamp [, origin timestamp]) -> timestamp",
+        Value,
+        Own(|_| datetime::date_bin()),
+    ),
     Function::new(
         &["date_part"],
         "(field text, date, time, timestamp or interval) -> double",

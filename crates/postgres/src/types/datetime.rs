@@ -156,13 +156,13 @@ fn clock_fields(clock: &str) -> Option<(i64, i64, i64)> {
     if !fraction.bytes().all(|b| b.is_ascii_digit()) {
         return None;
     }
-    // Six digits, rounded by the seventh.
-    let mut micros = 0;
-    for at in 0..6 {
-        micros = micros * 10 + fraction.as_bytes().get(at).map_or(0, |b| i64::from(b - b'0'));
-    }
-    micros += i64::from(fraction.as_bytes().get(6).is_some_and(|b| *b >= b'5'));
-    Some((hour, minute, field(whole)? * 1_000_000 + micros))
+    Some((hour, minute, field(whole)? * 1_000_000 + micros_of_fraction(fraction)))
+}
+
+/// The microseconds that `digits` behind the point of seconds are, rounded as PostgreSQL rounds them.
+pub(crate) fn micros_of_fraction(digits: &str) -> i64 {
+    let fraction = format!("0.{digits}").parse::<f64>().unwrap_or_default();
+    (fraction * 1e6).round_ties_even() as i64
 }
 
 /// A date and time of day, of no time zone: microseconds since 1970-01-01 00:00:00.

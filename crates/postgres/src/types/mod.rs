@@ -2,6 +2,7 @@
 
 mod byte_size;
 mod datetime;
+mod float;
 mod interop;
 mod interval;
 mod names;
@@ -10,7 +11,9 @@ mod text_form;
 mod uuid;
 
 pub use byte_size::{byte_size_text, parse_byte_size, split_number};
+pub(crate) use datetime::micros_of_fraction;
 pub use datetime::{Date, Time, Timestamp, TimestampTz, civil_from_days, days_from_civil, interval_text};
+pub use float::{OneForm, has_floats, in_one_form, scalar_in_one_form, value_in_one_form};
 pub use interval::{Field as IntervalField, Fields as IntervalFields, interval_of};
 pub use names::{common_datetime, field_type, is_datetime, sql_name, sql_type, sql_words};
 pub(crate) use numeric::of_float;

@@ -2,6 +2,8 @@
 
 mod moving;
 mod ranking;
+mod shift;
 
 pub use moving::moving;
 pub use ranking::whole_numbers;
+pub use shift::shifts;

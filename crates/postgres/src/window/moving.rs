@@ -3,24 +3,18 @@
 //! It does not own: sums and averages (`aggregate`).
 
 use std::fmt::{Debug, Formatter};
-use std::hash::{Hash, Hasher};
 use std::mem::size_of;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef};
 use arrow::compute::concat;
-use arrow::datatypes::{DataType, FieldRef, Schema};
+use arrow::datatypes::{FieldRef, Schema};
 use datafusion_common::{Result, ScalarValue};
-use datafusion_expr::expr::{AggregateFunction, AggregateFunctionParams, WindowFunctionParams};
-use datafusion_expr::function::{AccumulatorArgs, AggregateFunctionSimplification, StateFieldsArgs};
-use datafusion_expr::utils::AggregateOrderSensitivity;
-use datafusion_expr::{
-    Accumulator, AggregateUDF, AggregateUDFImpl, Documentation, Expr, GroupsAccumulator, Operator, ReversedUDAF,
-    SetMonotonicity, Signature, StatisticsArgs,
-};
+use datafusion_expr::function::AccumulatorArgs;
+use datafusion_expr::{Accumulator, AggregateUDF, AggregateUDFImpl};
 use datafusion_physical_expr::{PhysicalExpr, PhysicalSortExpr};
 
-use crate::aggregate::no_partial_aggregation;
+use crate::aggregate::{AggregateChange, adapt, no_partial_aggregation};
 
 /// `function`, computed anew over each frame that moves, if it cannot be computed otherwise; others are returned as
 /// they are.
@@ -31,157 +25,20 @@ pub fn moving(function: Arc<AggregateUDF>) -> Arc<AggregateUDF> {
         name if name.starts_with("regr_") => {}
         _ => return function,
     }
-    Arc::new(AggregateUDF::new_from_impl(Moving { function: function.inner().clone() }))
+    Arc::new(adapt(&function, Moving))
 }
 
-#[derive(Debug)]
-struct Moving {
-    function: Arc<dyn AggregateUDFImpl>,
-}
+/// See [`moving`].
+#[derive(Clone, Copy, Debug)]
+struct Moving;
 
-impl PartialEq for Moving {
-    fn eq(&self, other: &Self) -> bool {
-        self.function.as_ref() == other.function.as_ref()
-    }
-}
-
-impl Eq for Moving {}
-
-impl Hash for Moving {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.function.dyn_hash(state);
-    }
-}
-
-impl AggregateUDFImpl for Moving {
-    fn name(&self) -> &str {
-        self.function.name()
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.function.aliases()
-    }
-
-    fn schema_name(&self, params: &AggregateFunctionParams) -> Result<String> {
-        self.function.schema_name(params)
-    }
-
-    fn human_display(&self, params: &AggregateFunctionParams) -> Result<String> {
-        self.function.human_display(params)
-    }
-
-    fn window_function_schema_name(&self, params: &WindowFunctionParams) -> Result<String> {
-        self.function.window_function_schema_name(params)
-    }
-
-    fn display_name(&self, params: &AggregateFunctionParams) -> Result<String> {
-        self.function.display_name(params)
-    }
-
-    fn window_function_display_name(&self, params: &WindowFunctionParams) -> Result<String> {
-        self.function.window_function_display_name(params)
-    }
-
-    fn signature(&self) -> &Signature {
-        self.function.signature()
-    }
-
-    fn return_type(&self, arg_types: &[DataType]) -> Result<DataType> {
-        self.function.return_type(arg_types)
-    }
-
-    fn return_field(&self, arg_fields: &[FieldRef]) -> Result<FieldRef> {
-        self.function.return_field(arg_fields)
-    }
-
-    fn is_nullable(&self) -> bool {
-        self.function.is_nullable()
-    }
-
-    fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        self.function.accumulator(args)
-    }
-
-    fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
-        self.function.state_fields(args)
-    }
-
-    fn groups_accumulator_supported(&self, args: AccumulatorArgs) -> bool {
-        self.function.groups_accumulator_supported(args)
-    }
-
-    fn create_groups_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
-        self.function.create_groups_accumulator(args)
-    }
-
-    fn create_sliding_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        Ok(Box::new(ComputedAnew { function: self.function.clone(), call: Call::of(&args), values: Vec::new() }))
-    }
-
-    fn with_beneficial_ordering(
-        self: Arc<Self>,
-        beneficial_ordering: bool,
-    ) -> Result<Option<Arc<dyn AggregateUDFImpl>>> {
-        let ordered = self.function.clone().with_beneficial_ordering(beneficial_ordering)?;
-        Ok(ordered.map(|function| -> Arc<dyn AggregateUDFImpl> { Arc::new(Self { function }) }))
-    }
-
-    fn order_sensitivity(&self) -> AggregateOrderSensitivity {
-        self.function.order_sensitivity()
-    }
-
-    fn simplify(&self) -> Option<AggregateFunctionSimplification> {
-        self.function.simplify()
-    }
-
-    fn simplify_expr_op_literal(
+impl AggregateChange for Moving {
+    fn create_sliding_accumulator(
         &self,
-        agg_function: &AggregateFunction,
-        arg: &Expr,
-        op: Operator,
-        lit: &Expr,
-        arg_is_left: bool,
-    ) -> Result<Option<Expr>> {
-        self.function.simplify_expr_op_literal(agg_function, arg, op, lit, arg_is_left)
-    }
-
-    fn reverse_expr(&self) -> ReversedUDAF {
-        match self.function.reverse_expr() {
-            ReversedUDAF::Reversed(reversed) => ReversedUDAF::Reversed(moving(reversed)),
-            other => other,
-        }
-    }
-
-    fn coerce_types(&self, arg_types: &[DataType]) -> Result<Vec<DataType>> {
-        self.function.coerce_types(arg_types)
-    }
-
-    fn is_descending(&self) -> Option<bool> {
-        self.function.is_descending()
-    }
-
-    fn value_from_stats(&self, statistics_args: &StatisticsArgs) -> Option<ScalarValue> {
-        self.function.value_from_stats(statistics_args)
-    }
-
-    fn default_value(&self, data_type: &DataType) -> Result<ScalarValue> {
-        self.function.default_value(data_type)
-    }
-
-    fn supports_null_handling_clause(&self) -> bool {
-        self.function.supports_null_handling_clause()
-    }
-
-    fn supports_within_group_clause(&self) -> bool {
-        self.function.supports_within_group_clause()
-    }
-
-    fn documentation(&self) -> Option<&Documentation> {
-        self.function.documentation()
-    }
-
-    fn set_monotonicity(&self, data_type: &DataType) -> SetMonotonicity {
-        self.function.set_monotonicity(data_type)
+        function: &Arc<dyn AggregateUDFImpl>,
+        args: AccumulatorArgs,
+    ) -> Result<Box<dyn Accumulator>> {
+        Ok(Box::new(ComputedAnew { function: function.clone(), call: Call::of(&args), values: Vec::new() }))
     }
 }
 

@@ -8,7 +8,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use arrow::array::{Array as _, ArrayRef, AsArray};
+use arrow::datatypes::{DataType, Float32Type, Float64Type};
 use mainstem_postgres::registry::callable;
+use mainstem_postgres::types::{has_floats, in_one_form};
 
 use crate::evaluate::{Failure, Functions, Given};
 
@@ -76,6 +79,43 @@ fn calls_are_answered_as_in_postgresql() {
     let named = callable().map(|function| function.name()).filter(|name| !NOT_IN_TABLES.contains(name));
     let untested: Vec<&str> = named.filter(|name| !called.contains(*name)).collect();
     assert!(untested.is_empty(), "functions without a call in the tables: {untested:?}");
+}
+
+/// Of each function, called with up to three floats and arrays of them: no result is minus zero, or another NaN.
+#[test]
+fn floats_that_functions_give_are_in_their_one_form() {
+    let functions = Functions::new();
+    let floats = ["0", "-0.3", "-1e-300", "-2.5", "0.5", "1", "Infinity", "-Infinity", "NaN", "1e308"];
+    let doubles = floats.map(|text| format!("CAST('{text}' AS DOUBLE PRECISION)"));
+    let reals = ["0", "-0.3", "-1e-30", "NaN"].map(|text| format!("CAST('{text}' AS REAL)"));
+    let arrays = [format!("ARRAY[{}, {}]", doubles[0], doubles[3]), format!("ARRAY[{}, {}]", doubles[6], doubles[7])];
+    let numbers: Vec<&String> = doubles.iter().chain(&reals).collect();
+    let mut given: Vec<String> = numbers.iter().map(|one| (*one).clone()).chain(arrays).collect();
+    given.extend(numbers.iter().flat_map(|one| numbers.iter().map(move |other| format!("{one}, {other}"))));
+    given.extend(numbers.iter().flat_map(|one| ["1", "-1", "0"].map(|digits| format!("{one}, {digits}"))));
+    let mut found = BTreeSet::new();
+    for name in callable().map(|function| function.name()).filter(|name| !NOT_IN_TABLES.contains(name)) {
+        for args in &given {
+            let call = format!("{name}({args})");
+            let Some(result) = functions.array(&call).filter(|result| has_floats(result.data_type())) else { continue };
+            found.insert(name);
+            assert_eq!(bits(&result), bits(&in_one_form(result)), "{call}");
+        }
+    }
+    assert!(found.len() > 30, "only of {found:?}");
+}
+
+/// The bits of the floats that are in `array`.
+fn bits(array: &ArrayRef) -> Vec<Option<u64>> {
+    match array.data_type() {
+        DataType::Float32 => {
+            array.as_primitive::<Float32Type>().iter().map(|float| float.map(|float| float.to_bits().into())).collect()
+        }
+        DataType::Float64 => array.as_primitive::<Float64Type>().iter().map(|float| float.map(f64::to_bits)).collect(),
+        DataType::List(_) => array.as_list::<i32>().iter().flatten().flat_map(|items| bits(&items)).collect(),
+        DataType::Struct(_) => array.as_struct().columns().iter().flat_map(bits).collect(),
+        _ => Vec::new(),
+    }
 }
 
 fn is_state(text: &str) -> bool {

@@ -123,6 +123,12 @@ impl Functions {
         (outcome, called)
     }
 
+    /// The value of `call`, if it has one.
+    pub(crate) fn array(&self, call: &str) -> Option<ArrayRef> {
+        let parsed = Parser::new(&PostgreSqlDialect {}).try_with_sql(call).and_then(|mut parser| parser.parse_expr());
+        Some(self.value(&parsed.ok()?, Given::Columns, &mut Vec::new()).ok()?.array)
+    }
+
     fn value(&self, expr: &Expr, given: Given, called: &mut Vec<String>) -> Result<Argument, Failure> {
         let call = |name: &str, args: Vec<&Expr>, called: &mut Vec<String>| self.call(name, &args, given, called);
         match expr {

@@ -1,7 +1,7 @@
 //! Carries merges out, one at a time in each lane, and remembers them.
 //!
-//! 1. A snapshot H of the present is registered, and the inputs are claimed, in one step: no two merges read the same
-//!    container.
+//! 1. The inputs are claimed, then a snapshot H of the present is registered: no two merges read the same container. The
+//!    claim passes the commit lock before H: a load that has not seen it has made its run longer by then.
 //! 2. The policy chooses from the version at H, or the caller asks for a flush or for everything. The log is fsynced up
 //!    to H (contract 3).
 //! 3. Plan, job, install. Until the install is done H stays registered, so that deletes after it can be told apart, and
@@ -286,8 +286,7 @@ impl Merger {
         let snapshot = engine.timeline.snapshot(Base::Applied, false);
         let Some(version) = snapshot.root().tables.get(&table) else { return Ok(None) };
         let Some(choice) = choice(version, &|run| history.is_busy(run)) else { return Ok(None) };
-        engine.begin_merging(&choice.runs);
-        // From here on no load makes them longer, and one that has since the snapshot is seen.
+        engine.begin_merging(&choice.runs).inspect_err(|_| engine.end_merging(&choice.runs))?;
         let snapshot = engine.timeline.snapshot(Base::Applied, false);
         let planned = match snapshot.root().tables.get(&table) {
             Some(version) if choice.is_of(version) => MergePlan::new(version, choice.clone(), snapshot.ts()).map(Some),

@@ -1,15 +1,17 @@
 use std::cell::Cell;
 use std::ops::Bound;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use super::merger::Merger;
+use super::merger::{MergeState, Merger};
 use super::pace::{Clock, Load, Pacer};
 use super::watch::Watch;
+use crate::commit::once_under_lock;
 use crate::database::Database;
 use crate::database::testing::*;
 use crate::disk::{Disk, MemDisk};
 use crate::ids::{KeyId, RowRef};
+use crate::limits;
 use crate::memory::MemoryKind;
 use crate::merge::Lane;
 use crate::point::{PointTable, RangeRequest, rows_between};
@@ -195,6 +197,42 @@ fn a_long_merge_hurries_when_runs_pile_up() {
     assert!(urgent > 4, "{urgent}");
     table.db.merge(table.id).unwrap();
     assert!(!look(urgent + 1), "it has looked again");
+}
+
+/// A load that has looked for merges, and is about to make a run longer, while a merge claims this run: the merge sees
+/// what the load has done, and is not for nothing.
+#[test]
+fn a_merge_that_claims_a_run_sees_a_load_that_is_under_the_lock() {
+    const LOAD: i64 = limits::COMMIT_ROWS_MAX as i64 + 1;
+    let table = on(Database::in_memory(options()).unwrap(), 1_000);
+    table.insert(0..LOAD);
+    table.delete(&(0..LOAD / 2).collect::<Vec<_>>());
+    let run = table.view().version().runs[0].id();
+    let merger = Merger::default();
+    let (under_lock, begin) = mpsc::channel();
+    let engine = table.db.engine();
+    std::thread::scope(|scope| {
+        let (db, merger) = (table.db.clone(), &merger);
+        let merge = scope.spawn(move || {
+            begin.recv().unwrap();
+            merger.step(engine, Lane::Long).unwrap()
+        });
+        once_under_lock(move || {
+            under_lock.send(()).unwrap();
+            eventually("the merge has claimed the run", || db.engine().is_merging(run));
+            // Enough for one that does not wait for the lock to take its snapshot.
+            std::thread::sleep(Duration::from_millis(200));
+        });
+        table.insert(LOAD..2 * LOAD);
+        assert!(merge.join().unwrap());
+    });
+    let [merge] = &merger.history()[..] else { panic!("{:?}", merger.history()) };
+    assert_eq!((&merge.state, merge.rows_in), (&MergeState::Installed, 2 * LOAD as u64));
+    let ids: Vec<i64> = rows_of(&table.view()).iter().map(|(_, id, _)| *id).collect();
+    assert_eq!(ids, (LOAD / 2..2 * LOAD).collect::<Vec<_>>());
+    let runs = table.view().version().runs.clone();
+    assert!(runs.len() == 1 && !engine.is_merging(run) && !engine.is_merging(runs[0].id()));
+    assert!(table.db.verify().is_empty());
 }
 
 /// Writes until frozen deltas take all they may, with the flush thread held up.

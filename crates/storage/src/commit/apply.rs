@@ -142,6 +142,8 @@ impl Engine {
         {
             return Ok(None);
         }
+        #[cfg(test)]
+        super::tests::under_lock();
         let ts = applied.next();
         let mut root = NextRoot { present: &present, edited: None, ts };
         if !prepared.ddl.is_empty() {

@@ -46,3 +46,5 @@ pub use gate::{Gates, WriteGate};
 pub use prepare::own_key_conflict;
 pub use pressure::QueryMemory;
 pub use row::{RowWrite, RowsWrite};
+#[cfg(test)]
+pub(crate) use tests::once_under_lock;

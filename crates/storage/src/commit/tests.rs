@@ -6,15 +6,16 @@ use std::time::Duration;
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 
-use crate::catalog::ColumnDefinition;
+use crate::catalog::{ColumnDefinition, TableDefinition};
 use crate::database::Database;
 use crate::database::testing::{DoneOnDrop, Table, definition, on, options, pairs, rows_of, table, with_unique_values};
 use crate::disk::MemDisk;
 use crate::error::ErrorKind;
+use crate::ids::ColumnId;
 use crate::limits;
 use crate::memory::MemoryKind;
 use crate::scan::ScanRequest;
-use crate::schema::DataType;
+use crate::schema::{DataType, Identity, TableSchema};
 use crate::transaction::TransactionMode;
 
 thread_local! {
@@ -22,6 +23,8 @@ thread_local! {
     static PANIC: Cell<bool> = const { Cell::new(false) };
     /// What this thread's commits do between validation and lock.
     static BEFORE_LOCK: RefCell<Option<Box<dyn FnMut()>>> = const { RefCell::new(None) };
+    /// What this thread's next commit does under the lock, once it is validated.
+    static UNDER_LOCK: RefCell<Option<Box<dyn FnOnce()>>> = const { RefCell::new(None) };
     /// Whether this thread's next commit finds no log space at first.
     static NO_LOG_SPACE: Cell<bool> = const { Cell::new(false) };
     /// What it does while it waits for some.
@@ -42,6 +45,17 @@ pub(super) fn before_lock() {
     if let Some(mut work) = BEFORE_LOCK.take() {
         work();
         BEFORE_LOCK.set(Some(work));
+    }
+}
+
+/// Has this thread's next commit do `work` under the lock, once it is validated.
+pub(crate) fn once_under_lock(work: impl FnOnce() + 'static) {
+    UNDER_LOCK.set(Some(Box::new(work)));
+}
+
+pub(super) fn under_lock() {
+    if let Some(work) = UNDER_LOCK.take() {
+        work();
     }
 }
 
@@ -210,7 +224,7 @@ fn a_run_that_a_merge_has_claimed_meanwhile_is_not_extended() {
     let mut done = false;
     BEFORE_LOCK.set(Some(Box::new(move || {
         if !std::mem::replace(&mut done, true) {
-            db.engine().begin_merging(&[run]);
+            db.engine().begin_merging(&[run]).unwrap();
         }
     })));
     txn.commit().unwrap();
@@ -221,6 +235,40 @@ fn a_run_that_a_merge_has_claimed_meanwhile_is_not_extended() {
     table.insert(2 * LOAD..3 * LOAD);
     assert_eq!(rows(&table), [LOAD, 2 * LOAD]);
     assert_eq!(ids(&table).len() as i64, 3 * LOAD);
+}
+
+/// Somebody draws numbers of a table whose counting a commit hands on, after it has looked how far that came.
+#[test]
+fn numbers_drawn_while_another_table_takes_over_the_counting_are_not_drawn_again() {
+    let identity = Some(Identity { always: false, start: 1, increment: 1 });
+    let column = ColumnDefinition { identity, ..ColumnDefinition::new("n", DataType::BigInt, false) };
+    for drawn_between in [false, true] {
+        let table = table(10);
+        let (mut txn, n) = (table.begin(), ColumnId(0));
+        let old = txn.create_table(TableDefinition::new("counted", vec![column.clone()])).unwrap();
+        txn.commit().unwrap();
+        let db = table.db.clone();
+        let draw = move |of| db.begin(TransactionMode::default()).unwrap().next_identity_values(of, n, 1).unwrap()[0];
+        let last = draw(old);
+        let mut txn = table.begin();
+        let schema = TableSchema::clone(txn.catalog().table(old).unwrap());
+        let new = txn.replace_table(old, schema).unwrap().id;
+        let between = draw.clone();
+        BEFORE_LOCK.set(Some(Box::new(move || {
+            if drawn_between {
+                assert!(between(old) > last);
+            }
+        })));
+        let committed = txn.commit();
+        drop(BEFORE_LOCK.take());
+        if drawn_between {
+            assert_eq!(committed.unwrap_err().kind(), ErrorKind::Conflict);
+            assert!(draw(old) > last + 1);
+        } else {
+            committed.unwrap();
+            assert_eq!(draw(new), last + 1);
+        }
+    }
 }
 
 /// Containers of the table in which a commit's intents stand.

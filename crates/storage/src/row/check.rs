@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    ArrowPrimitiveType, Decimal64Type, Decimal128Type, Float32Type, Float64Type, Int32Type, Time64MicrosecondType,
-    TimestampMicrosecondType, TimestampNanosecondType,
+    ArrowPrimitiveType, Date32Type, Date64Type, Decimal64Type, Decimal128Type, Float32Type, Float64Type, Int32Type,
+    Time64MicrosecondType, Time64NanosecondType, TimestampMicrosecondType, TimestampNanosecondType,
 };
 use arrow_array::{
     Array, ArrayRef, PrimitiveArray, RecordBatch, RecordBatchOptions, StringArray, StringViewArray, new_null_array,
@@ -176,11 +176,14 @@ fn coerce(schema: &TableSchema, column: &Column, array: &ArrayRef) -> Result<Arr
         (DataType::SmallInt | DataType::Integer | DataType::BigInt, from) if from.is_integer() => cast(array),
         (DataType::Decimal { .. }, from) if from.is_decimal() || from.is_integer() => cast(array),
         (DataType::Real, A::Float16) | (DataType::Double, A::Float16 | A::Float32) => cast(array),
-        (DataType::Date, A::Date64) => cast(array),
-        (DataType::Time, A::Time32(_)) => cast(array),
-        (DataType::Time, A::Time64(TimeUnit::Nanosecond)) => cast(array),
-        (DataType::Timestamp, A::Timestamp(unit, None)) => cast(&microseconds(array, *unit)),
-        (DataType::TimestampTz, A::Timestamp(unit, Some(_))) => cast(&microseconds(array, *unit)),
+        (DataType::Date, A::Date64) => {
+            let day = |millis: i64| i32::try_from(millis.div_euclid(DAY_MILLIS));
+            let days = array.as_primitive::<Date64Type>().try_unary::<_, Date32Type, _>(day);
+            Ok(Arc::new(days.map_err(|_| datetime_overflow(schema, column))?))
+        }
+        (DataType::Time, A::Time32(_) | A::Time64(TimeUnit::Nanosecond))
+        | (DataType::Timestamp, A::Timestamp(_, None))
+        | (DataType::TimestampTz, A::Timestamp(_, Some(_))) => cast(&microseconds(array)),
         (DataType::Text { .. } | DataType::Char { .. }, A::Utf8 | A::LargeUtf8) => cast(array),
         (DataType::Bytea, A::Binary | A::LargeBinary | A::FixedSizeBinary(_)) => cast(array),
         (_, A::Dictionary(_, value)) => {
@@ -190,6 +193,8 @@ fn coerce(schema: &TableSchema, column: &Column, array: &ArrayRef) -> Result<Arr
         (_, from) => Err(type_mismatch(schema, column, from)),
     }
 }
+
+const DAY_MILLIS: i64 = 86_400_000;
 
 const STRICT: CastOptions<'static> =
     CastOptions { safe: false, format_options: arrow_cast::display::FormatOptions::new() };
@@ -207,14 +212,15 @@ fn cast(schema: &TableSchema, column: &Column, array: &ArrayRef, target: &ArrowT
 }
 
 /// Nanoseconds as microseconds, rounded down on both sides of 1970 so that order is kept; other units as they are.
-fn microseconds(array: &ArrayRef, unit: TimeUnit) -> ArrayRef {
-    match array.as_primitive_opt::<TimestampNanosecondType>() {
-        Some(nanoseconds) if unit == TimeUnit::Nanosecond => {
-            let zone = nanoseconds.timezone().map(Arc::from);
-            let values: PrimitiveArray<TimestampMicrosecondType> = nanoseconds.unary(|v| v.div_euclid(1_000));
-            Arc::new(values.with_timezone_opt(zone))
-        }
-        _ => array.clone(),
+fn microseconds(array: &ArrayRef) -> ArrayRef {
+    if let Some(nanoseconds) = array.as_primitive_opt::<TimestampNanosecondType>() {
+        let zone = nanoseconds.timezone().map(Arc::from);
+        let values: PrimitiveArray<TimestampMicrosecondType> = nanoseconds.unary(|v| v.div_euclid(1_000));
+        return Arc::new(values.with_timezone_opt(zone));
+    }
+    match array.as_primitive_opt::<Time64NanosecondType>() {
+        Some(nanoseconds) => Arc::new(nanoseconds.unary::<_, Time64MicrosecondType>(|v| v.div_euclid(1_000))),
+        None => array.clone(),
     }
 }
 

@@ -388,6 +388,11 @@ fn timestamps_of_other_units_and_zones_are_taken() {
     let utc = TimestampMicrosecondArray::from(vec![5]).with_timezone("UTC");
     assert_eq!(coerced(DataType::TimestampTz, utc), at(5));
     assert_eq!(coerced(DataType::Date, Date64Array::from(vec![-86_400_000])), at(-1));
+    assert_eq!(coerced(DataType::Date, Date64Array::from(vec![-1])), at(-1));
+    assert_eq!(coerced(DataType::Date, Date64Array::from(vec![-86_400_001])), at(-2));
+    assert_eq!(coerced(DataType::Date, Date64Array::from(vec![86_399_999])), at(0));
+    assert_eq!(coerced(DataType::Date, Date64Array::from(vec![i64::MIN])), Err("22008"));
+    assert_eq!(coerced(DataType::Time, Time64NanosecondArray::from(vec![-1])), Err("22008"));
     assert_eq!(coerced(DataType::Time, Time32SecondArray::from(vec![2])), at(2_000_000));
     assert_eq!(coerced(DataType::Time, Time64NanosecondArray::from(vec![1_999])), at(1));
     assert_eq!(coerced(DataType::Time, Time32SecondArray::from(vec![86_400])), Err("22008"));

@@ -92,8 +92,11 @@ impl Transaction {
     pub fn truncate(&mut self, table: TableId, restart_identity: bool) -> Result<()> {
         self.check_may_write()?;
         let schema = self.catalog.table(table).ok_or_else(no_table)?.clone();
-        if let Some(numbers) = self.numbers.get().filter(|_| restart_identity) {
-            numbers.lock().retain(|(of, _), _| *of != table);
+        if restart_identity {
+            self.replaced.remove(&table);
+            if let Some(numbers) = self.numbers.get() {
+                numbers.lock().retain(|(of, _), _| *of != table);
+            }
         }
         if !self.has_made(table) {
             self.writes.ddl.push(DdlChange::Truncate { schema: schema.clone(), restart_identity });
@@ -145,15 +148,18 @@ impl Transaction {
     }
 
     /// What a commit must know of the schema changes beside themselves.
-    pub(super) fn finish_ddl(&mut self) {
+    ///
+    /// # Errors
+    /// Closed.
+    pub(super) fn finish_ddl(&mut self) -> Result<()> {
         if self.writes.ddl.is_empty() {
-            return;
+            return Ok(());
         }
         let wrote = self.writes.tables.values().any(|table| !table.is_empty());
         self.writes.alone = !wrote && !self.looked.load(Ordering::Relaxed);
-        let numbers = self.own_numbers();
-        self.writes.ddl.extend(numbers);
+        self.take_own_numbers()?;
         self.writes.catalog = Some(self.catalog.clone());
+        Ok(())
     }
 
     /// Whether this transaction has made the table.

@@ -46,7 +46,7 @@ use crate::version::{Base, Snapshot, TableVersion, TableView};
 use crate::write_set::{OwnContainers, OwnKeys, Standing, WriteSet};
 
 pub use crate::load::Waiting;
-use identity::{DrawnNumbers, OwnNumbers};
+use identity::{DrawnNumbers, OwnNumbers, ReplacedTables};
 use key_check::KeyCheck;
 pub use savepoint::Savepoint;
 use savepoint::Savepoints;
@@ -90,6 +90,8 @@ pub struct Transaction {
     /// Numbers taken of IDENTITY columns that nobody else draws from: of tables that it has made, or whose numbers it
     /// has begun anew.
     numbers: OnceLock<Box<OwnNumbers>>,
+    /// Tables in the place of others, whose numbers go on.
+    replaced: ReplacedTables,
     /// Tables of whose columns it has drawn numbers that all share.
     drawn: OnceLock<Box<DrawnNumbers>>,
     /// How its statements wait for memory.
@@ -112,6 +114,7 @@ impl Transaction {
             own_containers: OwnContainers::default(),
             looked: AtomicBool::new(false),
             numbers: OnceLock::new(),
+            replaced: ReplacedTables::new(),
             drawn: OnceLock::new(),
             waiting: Waiting::default(),
         })
@@ -233,7 +236,7 @@ impl Transaction {
     /// Conflict (40001), Full: nothing was written. 08007: outcome known after reopening.
     pub fn commit(mut self) -> Result<CommitTs> {
         self.engine.check_open()?;
-        self.finish_ddl();
+        self.finish_ddl()?;
         self.finish_numbers();
         self.engine.commit(&self.snapshot, &self.writes, self.mode.synchronous)
     }
@@ -246,7 +249,7 @@ impl Transaction {
     /// As [`Transaction::commit`].
     pub fn commit_applied(mut self) -> Result<CommitTs> {
         self.engine.check_open()?;
-        self.finish_ddl();
+        self.finish_ddl()?;
         self.finish_numbers();
         self.engine.commit_applied(&self.snapshot, &self.writes, self.mode.synchronous)
     }

@@ -7,6 +7,7 @@ use crate::catalog::Catalog;
 use crate::error::{Error, Result};
 use crate::ids::{ColumnId, TableId};
 use crate::transaction::Transaction;
+use crate::transaction::identity::ReplacedTables;
 use crate::write_set::{OwnKeys, TableWrites, WriteSet};
 
 /// A state of one transaction: its writes, DDL and catalog included. Costs a pointer per table; what it holds is shared
@@ -18,6 +19,7 @@ pub struct Savepoint {
     catalog: Arc<Catalog>,
     /// How far it counted by itself.
     numbers: BTreeMap<(TableId, ColumnId), u64>,
+    replaced: ReplacedTables,
 }
 
 /// The savepoints of a transaction that it can come back to.
@@ -38,7 +40,8 @@ impl Transaction {
         let number = self.savepoints.last;
         self.savepoints.numbers.push(number);
         let numbers = self.numbers.get().map(|numbers| numbers.lock().clone()).unwrap_or_default();
-        Savepoint { number, writes: self.writes.clone(), catalog: self.catalog.clone(), numbers }
+        let (writes, catalog, replaced) = (self.writes.clone(), self.catalog.clone(), self.replaced.clone());
+        Savepoint { number, writes, catalog, numbers, replaced }
     }
 
     /// Undoes everything since `mark`, and forgets the savepoints made since; `mark` stands. Costs as much as what is
@@ -54,6 +57,7 @@ impl Transaction {
         let at = self.place_of(mark)?;
         self.savepoints.numbers.truncate(at + 1);
         self.catalog = mark.catalog.clone();
+        self.replaced.clone_from(&mark.replaced);
         if !mark.numbers.is_empty() {
             // Numbers drawn since are lost, but those from before are taken, though a TRUNCATE that is undone began
             // anew.

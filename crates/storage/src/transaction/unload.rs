@@ -75,8 +75,7 @@ impl Transaction {
             let message = "UNLOAD cannot run in a transaction that has written something: it writes what is committed";
             return Err(Error::invalid(sqlstate::ACTIVE_TRANSACTION, message));
         }
-        // Behind the snapshot: whatever its rows have is taken.
-        let taken = self.engine.numbers_taken()?;
+        let taken = self.numbers_taken()?;
         let of_table = |table: TableId| {
             let found = taken.iter().filter(|((of, _), _)| *of == table);
             found.map(|((_, column), taken)| (*column, *taken)).collect::<Vec<_>>()
@@ -174,11 +173,10 @@ impl Transaction {
     /// # Errors
     /// As [`Transaction::drop_table`] and [`Transaction::create_table`].
     pub fn replace_table(&mut self, table: TableId, schema: TableSchema) -> Result<Arc<TableSchema>> {
-        let taken = self.numbers_taken()?;
-        let of_table = taken.iter().filter(|((of, _), _)| *of == table);
-        let numbers: Vec<(ColumnId, u64)> = of_table.map(|((_, column), taken)| (*column, *taken)).collect();
+        let old = self.catalog.table(table).ok_or_else(no_table)?.clone();
         self.drop_table(table)?;
-        let id = self.create_as(&schema, schema.relation_name(), &numbers)?;
+        let id = self.create_as(&schema, schema.relation_name(), &[])?;
+        self.go_on_counting(&old, id);
         self.catalog.table(id).cloned().ok_or_else(no_table)
     }
 

@@ -1,14 +1,16 @@
 //! `lag(a, n, d)` and `lead(a, n, d)` with a default that is computed: `CASE WHEN lag(true, n) THEN lag(a, n) ELSE d
-//! END`, over the same window.
+//! END`, over the same window. With IGNORE NULLS what is found is never NULL, so that it is `coalesce(lag(a, n) IGNORE
+//! NULLS, d)`.
 //!
 //! DataFusion takes literals alone, and makes them values of the type of `a`: a default with more digits would lose
 //! them. Whole numbers, texts and NULL stay with it.
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectNamePart, Value, ValueWithSpan,
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, NullTreatment, ObjectNamePart, Value,
+    ValueWithSpan,
 };
 
-use super::expr::{bare, case};
+use super::expr::{bare, call as coalesce, case};
 use crate::sql::fold;
 
 /// See the module; other expressions stay.
@@ -17,6 +19,10 @@ pub(crate) fn default_beside(expr: &mut Expr) {
         && let Some(default) = computed_default(call)
     {
         let value = with_arguments(call, None);
+        if call.null_treatment == Some(NullTreatment::IgnoreNulls) {
+            *expr = coalesce("coalesce", vec![value, default]);
+            return;
+        }
         let is_there = with_arguments(call, Some(Expr::Value(Value::Boolean(true).into())));
         *expr = case(vec![(is_there, value)], default);
     }
@@ -27,7 +33,7 @@ fn computed_default(call: &Function) -> Option<Expr> {
     let [ObjectNamePart::Identifier(name)] = call.name.0.as_slice() else { return None };
     let FunctionArguments::List(list) = &call.args else { return None };
     let [_, _, FunctionArg::Unnamed(FunctionArgExpr::Expr(default))] = list.args.as_slice() else { return None };
-    let is_one = matches!(fold(name).as_str(), "lag" | "lead") && call.over.is_some() && call.null_treatment.is_none();
+    let is_one = matches!(fold(name).as_str(), "lag" | "lead") && call.over.is_some();
     (is_one && !is_simple(default)).then(|| default.clone())
 }
 

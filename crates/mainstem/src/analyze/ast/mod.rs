@@ -13,6 +13,7 @@ pub(super) mod positions;
 pub(super) mod row_comparisons;
 pub(super) mod set_returning;
 mod settings;
+pub(super) mod sort_keys;
 
 pub(crate) use balance::balance;
 pub(crate) use settings::with_settings;

@@ -1,14 +1,18 @@
-//! Functions that DataFusion has as an operator or not at all, `~ a`, literals of intervals and of NUMERIC, texts that
-//! spell arrays, and COLLATE "C", which says what is so anyway.
+//! Functions that DataFusion has as an operator or not at all, `~ a`, literals of intervals and of NUMERIC, datetimes
+//! with a precision, texts that spell arrays, and COLLATE "C", which says what is so anyway.
 
 use datafusion::sql::sqlparser::ast::{
     Array, ArrayElemTypeDef, BinaryOperator, DataType, Expr, TypedString, UnaryOperator, Value, ValueWithSpan,
 };
+use mainstem_postgres::function::ROUNDED_SECONDS;
 use mainstem_postgres::operator::BITWISE_NOT;
 
 use super::expr::{bare, call, called, cast};
 use super::interval_literals::plain_interval;
 use crate::sql::is_by_bytes;
+
+/// Digits behind the point of seconds that every datetime has.
+const MICROSECOND_DIGITS: u64 = 6;
 
 /// See the module; other expressions stay.
 pub(crate) fn normalize(expr: &mut Expr) {
@@ -29,6 +33,9 @@ fn other_words(expr: &Expr) -> Option<Expr> {
                     Some(Expr::Nested(Box::new(rest)))
                 }
                 ("date", [datetime]) => Some(cast((*datetime).clone(), DataType::Date)),
+                (clock @ ("current_timestamp" | "localtimestamp" | "localtime" | "current_time"), [digits]) => {
+                    Some(call(ROUNDED_SECONDS, vec![call(clock, Vec::new()), (*digits).clone()]))
+                }
                 ("age", [to]) => Some(call("age", vec![call("current_date", Vec::new()), (*to).clone()])),
                 _ => None,
             }
@@ -45,6 +52,15 @@ fn other_words(expr: &Expr) -> Option<Expr> {
             value,
             uses_odbc_syntax: false,
         }) => Some(cast(Expr::Value(value.clone()), DataType::Numeric(*digits))),
+        Expr::TypedString(TypedString { data_type, value, uses_odbc_syntax: false }) => {
+            let (digits, whole) = precise(data_type)?;
+            Some(call(ROUNDED_SECONDS, vec![cast(Expr::Value(value.clone()), whole), digits]))
+        }
+        Expr::Cast { kind, expr, data_type, array: false, format: None } if precise(data_type).is_some() => {
+            let (digits, data_type) = precise(data_type)?;
+            let whole = Expr::Cast { kind: kind.clone(), expr: expr.clone(), data_type, array: false, format: None };
+            Some(call(ROUNDED_SECONDS, vec![whole, digits]))
+        }
         Expr::Cast { expr: text, data_type: DataType::Array(of), array: false, format: None, .. } => {
             let (ArrayElemTypeDef::SquareBracket(of, None) | ArrayElemTypeDef::AngleBracket(of)) = of else {
                 return None;
@@ -62,6 +78,18 @@ fn other_words(expr: &Expr) -> Option<Expr> {
         }
         _ => None,
     }
+}
+
+/// The number of digits behind the point of seconds that `data_type` has, as a literal, and the type without it: a
+/// datetime's, fewer than microseconds.
+fn precise(data_type: &DataType) -> Option<(Expr, DataType)> {
+    let (digits, whole) = match data_type {
+        DataType::Timestamp(Some(digits), zone) => (digits, DataType::Timestamp(None, *zone)),
+        DataType::Time(Some(digits), zone) => (digits, DataType::Time(None, *zone)),
+        _ => return None,
+    };
+    let number = Value::Number(digits.to_string(), false);
+    (*digits < MICROSECOND_DIGITS).then(|| (Expr::Value(number.into()), whole))
 }
 
 /// The items of an array of one dimension as PostgreSQL spells it: `{1,NULL,"a b"}`. None if it is spelled otherwise.

@@ -1,12 +1,12 @@
-//! Casts within calls and groups that DataFusion gives one name: `sum(i)` beside `sum(i::bigint)`, `GROUP BY i,
-//! i::text`.
+//! Casts and subqueries within calls and groups that DataFusion gives one name: `sum(i)` beside `sum(i::bigint)`,
+//! `GROUP BY i, i::text`.
 //!
-//! DataFusion names a cast by what is cast, and takes no two aggregates, windows or groups of one name. Comes in: a
-//! query's tree. Goes out: the same one, in whose SELECT, if it has such calls or groups, each cast stands in a call of
-//! [`CAST_LABEL`] with the name of its type, which the names show. [`without_label`] takes these calls off when the
-//! plan is there, before any other rule looks at it.
+//! DataFusion names a cast by what is cast and a subquery by its column, and takes no two aggregates, windows or groups
+//! of one name. Comes in: a SELECT that DataFusion has refused ([`super::duplicate_names::Naming`]), or whose groups it
+//! would mix up ([`super::functional_dependencies`]). Goes out: the same one, in which each cast and each subquery is an
+//! argument of [`CAST_LABEL`], beside the name of its type or a number. [`without_label`] removes these calls once there
+//! is a plan, before any other rule looks at it; the names stay.
 
-use std::collections::HashMap;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -17,33 +17,17 @@ use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{
     self, ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
-use datafusion::sql::sqlparser::ast::{Expr, GroupByExpr, Query, SetExpr, Value, Visitor, VisitorMut};
+use datafusion::sql::sqlparser::ast::{Expr, OrderBy, Query, Select, TypedString, Value, VisitorMut};
 
-use super::same_name::plain;
-use crate::analyze::ast::expr::{bare, call};
-use crate::walk::{walk, walk_mut};
+use crate::analyze::ast::expr::call;
+use crate::walk::walk_mut;
 
 /// The function, `"cast to"(value, 'TYPE')`: its value.
 const CAST_LABEL: &str = "cast to";
 
 /// See the module.
-pub(crate) fn label_casts(query: &mut Query) {
-    let Query { body, order_by, .. } = query;
-    let SetExpr::Select(select) = &mut **body else { return };
-    let mut calls = Calls::default();
-    let ControlFlow::Continue(()) = walk(&select.projection, &mut calls);
-    let ControlFlow::Continue(()) = walk(&select.having, &mut calls);
-    let ControlFlow::Continue(()) = walk(&select.qualify, &mut calls);
-    let ControlFlow::Continue(()) = walk(&select.named_window, &mut calls);
-    let ControlFlow::Continue(()) = walk(order_by, &mut calls);
-    let mut groups = Calls::default();
-    if let GroupByExpr::Expressions(exprs, _) = &select.group_by {
-        exprs.iter().for_each(|expr| groups.add_groups(expr));
-    }
-    if !calls.has_twins && !groups.has_twins {
-        return;
-    }
-    let mut label = CastLabel { queries: 0 };
+pub(super) fn label_casts(select: &mut Select, order_by: &mut Option<OrderBy>) {
+    let mut label = CastLabel::default();
     let ControlFlow::Continue(()) = walk_mut(&mut select.projection, &mut label);
     let ControlFlow::Continue(()) = walk_mut(&mut select.group_by, &mut label);
     let ControlFlow::Continue(()) = walk_mut(&mut select.having, &mut label);
@@ -52,56 +36,12 @@ pub(crate) fn label_casts(query: &mut Query) {
     let ControlFlow::Continue(()) = walk_mut(order_by, &mut label);
 }
 
-/// Calls, or groups, by the text that [`plain`] has for them.
 #[derive(Default)]
-struct Calls {
-    seen: HashMap<String, String>,
-    has_twins: bool,
-    /// Queries around what is looked at: these tell their own casts.
-    queries: usize,
-}
-
-impl Calls {
-    fn add(&mut self, expr: &Expr) {
-        let text = expr.to_string();
-        let first = self.seen.entry(plain(expr)).or_insert_with(|| text.clone());
-        self.has_twins |= *first != text;
-    }
-
-    fn add_groups(&mut self, expr: &Expr) {
-        match bare(expr) {
-            Expr::GroupingSets(sets) | Expr::Cube(sets) | Expr::Rollup(sets) => {
-                sets.iter().flatten().for_each(|expr| self.add(bare(expr)));
-            }
-            Expr::Tuple(exprs) => exprs.iter().for_each(|expr| self.add(bare(expr))),
-            expr => self.add(expr),
-        }
-    }
-}
-
-impl Visitor for Calls {
-    type Break = Infallible;
-
-    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<Infallible> {
-        self.queries += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<Infallible> {
-        self.queries -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Infallible> {
-        if self.queries == 0 && matches!(expr, Expr::Function(_)) {
-            self.add(expr);
-        }
-        ControlFlow::Continue(())
-    }
-}
-
 struct CastLabel {
+    /// Queries around what is looked at: these label their own casts.
     queries: usize,
+    /// The texts of subqueries: those of one text have one number.
+    subqueries: Vec<String>,
 }
 
 impl VisitorMut for CastLabel {
@@ -118,10 +58,24 @@ impl VisitorMut for CastLabel {
     }
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
-        if let (Expr::Cast { data_type, .. }, 0) = (&*expr, self.queries) {
-            let name = Expr::Value(Value::SingleQuotedString(data_type.to_string()).into());
-            *expr = call(CAST_LABEL, vec![expr.clone(), name]);
+        if self.queries > 0 {
+            return ControlFlow::Continue(());
         }
+        let label = match &*expr {
+            Expr::Cast { data_type, .. } | Expr::TypedString(TypedString { data_type, .. }) => data_type.to_string(),
+            Expr::Subquery(query) => {
+                let text = query.to_string();
+                let known = self.subqueries.iter().position(|known| *known == text);
+                let number = known.unwrap_or_else(|| {
+                    self.subqueries.push(text);
+                    self.subqueries.len() - 1
+                });
+                number.to_string()
+            }
+            _ => return ControlFlow::Continue(()),
+        };
+        let label = Expr::Value(Value::SingleQuotedString(label).into());
+        *expr = call(CAST_LABEL, vec![expr.clone(), label]);
         ControlFlow::Continue(())
     }
 }

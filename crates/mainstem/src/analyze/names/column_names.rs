@@ -2,9 +2,9 @@
 //! FROM t) s`.
 //!
 //! Select items without alias have PostgreSQL's names (`super::title`) in queries of FROM and WITH, and where ORDER
-//! BY or GROUP BY of their own query means them. A second item of a name is distinguished by its position: `count`,
-//! `count_2`. The columns of a `*` are not known here, and DataFusion wants all names to differ: where that fails
-//! ([`BesideStar`]) an item beside one is named only if the statement mentions the name.
+//! BY or GROUP BY of their own query means them. (Items of one name are told apart by `duplicate_names`.) The columns
+//! of a `*` are not known here, and DataFusion wants all names to differ: where that fails ([`BesideStar`]) an item
+//! beside one is named only if the statement mentions the name.
 //!
 //! A column of an outer query has its name in PostgreSQL, in DataFusion a text: an item that is one gets its name too.
 //! (Which one it is shows in its table's name, or if there is no FROM; a name alone in a query of FROM within another
@@ -20,10 +20,11 @@ use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, GroupByExpr, Ident, OrderByKind, Query, Select, SelectItem, SetExpr, Statement, TableFactor, TableWithJoins,
-    Visit, VisitorMut,
+    Distinct, Expr, GroupByExpr, Ident, OrderByKind, Query, Select, SelectItem, SetExpr, Statement, TableFactor,
+    TableWithJoins, Visit, VisitorMut,
 };
 
+use super::duplicate_names::marked;
 use super::output_names::item_name;
 use crate::analyze::ast::expr::{bare, first_select};
 use crate::sql::fold;
@@ -63,6 +64,7 @@ impl Named {
         for name in name_items(select, &|name| all || self.mentioned.contains(name)) {
             self.guessed |= guesses && !self.mentioned.contains(&name);
         }
+        hide_from_having(select);
     }
 }
 
@@ -107,7 +109,7 @@ impl VisitorMut for Named {
             if (*lateral || self.queries > 1)
                 && subquery.order_by.is_none()
                 && let Some(select) = first_select(&mut subquery.body)
-                && select.distinct.is_none()
+                && matches!(select.distinct, None | Some(Distinct::All))
             {
                 name_outer(select, true);
             }
@@ -175,20 +177,27 @@ fn name_items(select: &mut Select, wanted: &dyn Fn(&str) -> bool) -> Vec<String>
     let mut given = Vec::new();
     // DataFusion reads aliases in HAVING, where SQL has the columns of FROM alone.
     let in_having = select.having.as_ref().map(mentioned).unwrap_or_default();
-    let mut taken: HashSet<String> = select.projection.iter().filter_map(own_name_of_item).collect();
-    for (position, item) in (1..).zip(&mut select.projection) {
+    for item in &mut select.projection {
         let Some(name) = item_name(item).filter(|name| wanted(name) && !in_having.contains(name)) else { continue };
         let SelectItem::UnnamedExpr(expr) = item else { continue };
-        let mut named = name.clone();
-        if taken.contains(&named) {
-            named = format!("{name}_{position}");
-        }
-        if taken.insert(named.clone()) {
-            *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias: Ident::with_quote('"', named) };
-            given.push(name);
-        }
+        *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias: Ident::with_quote('"', name.clone()) };
+        given.push(name);
     }
     given
+}
+
+/// Gives internal names to the items of `select` whose names HAVING reads: outer queries mean them by these.
+fn hide_from_having(select: &mut Select) {
+    if select.having.is_none() {
+        return;
+    }
+    for (position, item) in (1..).zip(&mut select.projection) {
+        if let Some(name) = item_name(item)
+            && let SelectItem::UnnamedExpr(expr) = item
+        {
+            *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias: marked(&name, position) };
+        }
+    }
 }
 
 /// Gives casts of the columns `read` names of their own.

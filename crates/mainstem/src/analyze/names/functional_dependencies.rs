@@ -5,6 +5,10 @@
 //! together. DataFusion would do so if it were told the keys; it then takes them for keys of joins and aggregates above
 //! too, which they are not, and drops a DISTINCT that is needed.
 //!
+//! DataFusion 55.2 knows groups by their names, and a cast has the name of what is cast: `GROUP BY x::integer, y` over
+//! groups by `x` are groups by `x` to it, which determine `y`. So casts in GROUP BY have labels ([`super::cast_labels`])
+//! where another group has their name, or where FROM has more than tables.
+//!
 //! Left alone: grouping sets, tables inside parentheses of FROM, and tables whose columns an alias renames.
 
 use std::collections::{BTreeSet, HashSet};
@@ -12,12 +16,14 @@ use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, GroupByExpr, Ident, ObjectName, ObjectNamePart, OrderByKind, Query, Select, SelectItem,
-    SelectItemQualifiedWildcardKind, SetExpr, Statement, TableFactor, Value, Visitor, VisitorMut,
+    Expr, Function, GroupByExpr, Ident, ObjectName, ObjectNamePart, OrderBy, OrderByKind, Query, Select, SelectItem,
+    SelectItemQualifiedWildcardKind, SetExpr, Statement, TableFactor, UnaryOperator, Value, Visitor, VisitorMut,
 };
 use mainstem_postgres::registry;
 
 use super::KnownTable;
+use super::cast_labels::label_casts;
+use super::column_names::name_of;
 use crate::analyze::ast::expr::{bare, is_star};
 use crate::sql::{TableName, fold, table_name};
 use crate::walk::{walk, walk_mut};
@@ -67,7 +73,8 @@ impl VisitorMut for Grouped<'_> {
         if let Some(OrderByKind::Expressions(by)) = query.order_by.as_ref().map(|order_by| &order_by.kind) {
             let ControlFlow::Continue(()) = walk(by, &mut keys);
         }
-        self.selects(&mut query.body, &keys);
+        let Query { body, order_by, .. } = query;
+        self.selects(body, &keys, order_by);
         ControlFlow::Continue(())
     }
 }
@@ -80,15 +87,38 @@ struct Source {
 }
 
 impl Grouped<'_> {
-    fn selects(&self, body: &mut SetExpr, keys: &Mentioned) {
+    fn selects(&self, body: &mut SetExpr, keys: &Mentioned, order_by: &mut Option<OrderBy>) {
         match body {
-            SetExpr::Select(select) => self.complete(select, keys),
+            SetExpr::Select(select) => {
+                self.complete(select, keys);
+                if self.mixes_up(select) {
+                    label_casts(select, order_by);
+                }
+            }
             SetExpr::SetOperation { left, right, .. } => {
-                self.selects(left, &Mentioned::default());
-                self.selects(right, &Mentioned::default());
+                self.selects(left, &Mentioned::default(), &mut None);
+                self.selects(right, &Mentioned::default(), &mut None);
             }
             _ => {}
         }
+    }
+
+    /// Whether a cast in GROUP BY of `select` may be taken for another group.
+    fn mixes_up(&self, select: &Select) -> bool {
+        let GroupByExpr::Expressions(by, _) = &select.group_by else { return false };
+        let mut groups = Vec::new();
+        by.iter().for_each(|expr| members(expr, &mut groups));
+        // An alias may be a column of FROM instead: then it is labelled in vain.
+        groups.iter_mut().for_each(|group| *group = item_of(group, &select.projection).map_or(*group, bare));
+        if !groups.iter().any(|group| matches!(group, Expr::Cast { .. })) {
+            return false;
+        }
+        let mut names = HashSet::new();
+        let repeats = groups.iter().filter_map(|group| name_of(without_casts(group))).any(|name| !names.insert(name));
+        let factors = select.from.iter().map(|from| 1 + from.joins.len()).sum::<usize>();
+        let is_table = |source: &Source| source.table.types.iter().all(Option::is_some);
+        let tables = self.sources(select).iter().filter(|source| is_table(source)).count();
+        repeats || tables < factors
     }
 
     /// Adds what the keys in GROUP BY of `select` determine to it, as far as it is read there or by ORDER BY.
@@ -153,6 +183,27 @@ impl Grouped<'_> {
         };
         let table = (self.known)(&full)?;
         Some(Source { qualifier: Ident::with_quote('"', qualifier.clone()), name: qualifier, table })
+    }
+}
+
+/// The groups that `expr` of GROUP BY stands for.
+fn members<'a>(expr: &'a Expr, groups: &mut Vec<&'a Expr>) {
+    match bare(expr) {
+        Expr::GroupingSets(sets) | Expr::Cube(sets) | Expr::Rollup(sets) => {
+            sets.iter().flatten().for_each(|expr| members(expr, groups));
+        }
+        Expr::Tuple(exprs) => exprs.iter().for_each(|expr| members(expr, groups)),
+        expr => groups.push(expr),
+    }
+}
+
+/// What `expr` casts.
+fn without_casts(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::Nested(inner)
+        | Expr::Cast { expr: inner, .. }
+        | Expr::UnaryOp { op: UnaryOperator::Plus, expr: inner } => without_casts(inner),
+        expr => expr,
     }
 }
 

@@ -10,12 +10,11 @@ mod functional_dependencies;
 mod known_table;
 mod output_names;
 mod relation_names;
-mod same_name;
 pub(super) mod resolution;
 
 pub(crate) use cast_labels::{cast_label, without_label};
 pub(crate) use column_names::BesideStar;
-pub(crate) use duplicate_names::{name_duplicates, name_repeated};
+pub(crate) use duplicate_names::{Naming, is_same, name_duplicates, name_repeated};
 pub(crate) use functional_dependencies::add_dependent_columns;
 pub(crate) use known_table::KnownTable;
 pub(crate) use output_names::OutputNames;

@@ -97,7 +97,7 @@ impl OutputNames {
 }
 
 /// The SELECT whose items name the columns of `query`.
-fn outermost(query: &Query) -> Option<&Select> {
+pub(crate) fn outermost(query: &Query) -> Option<&Select> {
     let mut body = &*query.body;
     loop {
         body = match body {

@@ -5,7 +5,7 @@
 //!    Roundings of them become functions whose type stays ([`rounded_decimals`]). A REAL beside an exact number becomes
 //!    a double ([`RealOperators`]).
 //! 2. After types are coerced ([`checked_arithmetic`]) operators become functions that check: integers, decimals, and
-//!    floats, of which none becomes infinite. No constant is folded before.
+//!    floats, of which none becomes infinite or minus zero. No constant is folded before.
 //!
 //! It does not own: what the functions compute (`mainstem_postgres::operator`).
 
@@ -57,30 +57,37 @@ fn checked(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
                 Operator::Minus => Checked::Subtract,
                 Operator::Multiply => Checked::Multiply,
                 Operator::Divide => Checked::Divide,
+                Operator::Modulo => Checked::Modulo,
                 _ => return Ok(Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right }))),
             };
             let types = (type_of(&left, schema)?, type_of(&right, schema)?);
             Ok(match types {
                 (of_left, of_right)
-                    if of_left == of_right
-                        && (of_left.is_integer() && kind != Checked::Divide || is_float(&of_left)) =>
+                    if of_left == of_right && (of_left.is_integer() && is_ours(kind) || is_float(&of_left)) =>
                 {
                     call(kind, None, vec![*left, *right])
                 }
-                (of_left @ DataType::Decimal128(..), of_right @ DataType::Decimal128(..))
-                    if kind != Checked::Divide =>
-                {
+                (of_left @ DataType::Decimal128(..), of_right @ DataType::Decimal128(..)) if is_ours(kind) => {
                     let result = BinaryTypeCoercer::new(&of_left, &op, &of_right).get_result_type()?;
                     call(kind, Some(result), vec![*left, *right])
                 }
                 _ => Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })),
             })
         }
-        Expr::Negative(inner) if inner.get_type(schema)?.is_signed_integer() => {
-            Ok(call(Checked::Negate, None, vec![*inner]))
+        Expr::Negative(inner) => {
+            let of = inner.get_type(schema)?;
+            Ok(match of.is_signed_integer() || is_float(&of) {
+                true => call(Checked::Negate, None, vec![*inner]),
+                false => Transformed::no(Expr::Negative(inner)),
+            })
         }
         other => Ok(Transformed::no(other)),
     }
+}
+
+/// Whether the operator of integers and decimals is checked by us: DataFusion's fails where it has to.
+fn is_ours(kind: Checked) -> bool {
+    !matches!(kind, Checked::Divide | Checked::Modulo)
 }
 
 fn is_float(data_type: &DataType) -> bool {

@@ -17,8 +17,8 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray};
-use arrow::compute::cast;
+use arrow::array::{Array, ArrayRef, AsArray, new_null_array};
+use arrow::compute::{cast, concat};
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, DataFusionError, ExprSchema, Result, ScalarValue};
@@ -32,7 +32,7 @@ use datafusion::logical_expr::{
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 use mainstem_postgres::cast::{convert, is_composed, is_span};
 use mainstem_postgres::function::interval_from_text;
-use mainstem_postgres::types::{UUID, from_text, has_own_text, is_datetime};
+use mainstem_postgres::types::{UUID, from_text, has_own_text, in_one_form, is_datetime};
 use mainstem_storage::Error;
 use mainstem_storage::schema::DataType as SqlType;
 
@@ -278,11 +278,13 @@ fn cast_of_sql(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         (from, to) if *to == UUID && *from != UUID && !from.is_null() => return Err(cannot_cast(from, to)),
         (from, to) if is_time(from) && (to.is_numeric() || is_datetime(to)) => return Err(cannot_cast(from, to)),
         (from, to) if is_time(to) && (from.is_numeric() || is_day(from)) => return Err(cannot_cast(from, to)),
-        (from, to) if !or_null => match converted(from, to) {
+        // What Arrow makes of it may be minus zero.
+        (from, DataType::Float32) if or_null && may_be_minus_zero(from) => Transformed::yes(call(SqlType::Real)),
+        (from, DataType::Float64) if or_null && may_be_minus_zero(from) => Transformed::yes(call(SqlType::Double)),
+        (from, to) => match converted(from, to) {
             Some(gives) => Transformed::yes(call(gives)),
             None => Transformed::no(expr),
         },
-        _ => Transformed::no(expr),
     })
 }
 
@@ -290,8 +292,9 @@ const TEXT: SqlType = SqlType::Text { max_chars: None };
 
 /// The type to convert to, of a cast that is ours: Arrow's cuts digits off where SQL rounds, makes bytes of the
 /// characters that spell them, knows other texts of dates and floats, takes a number that is too large for an infinite
-/// one. (And DataFusion takes a cast that rounds for one that can be undone: `CAST(d AS INTEGER) = 2` became `d =
-/// 2.0`.)
+/// one. And DataFusion takes a cast that rounds, or that may fail, for one that can be undone: `CAST(d AS INTEGER) = 2`
+/// became `d = 2.0`. A function stays where it is. Casts that are left as they are give each value another one, in the
+/// same order, and none fails, so that `i::bigint = 5` may become `i = 5`.
 fn converted(from: &DataType, to: &DataType) -> Option<SqlType> {
     let wanted = mainstem_postgres::types::sql_type(to)?;
     if to.is_string() {
@@ -312,11 +315,53 @@ fn converted(from: &DataType, to: &DataType) -> Option<SqlType> {
             to.is_integer() || (from == &DataType::Float64 && to == &DataType::Float32)
         }
         (DataType::Timestamp(..), DataType::Date32) => true,
-        _ => false,
+        (from, to) => may_be_out_of_range(from, to),
     };
     // Of other units too: coercion asks for nanoseconds.
     let same = wanted.arrow() == *to || matches!(to, DataType::Timestamp(..));
     (ours && same).then_some(wanted)
+}
+
+fn may_be_minus_zero(data_type: &DataType) -> bool {
+    data_type.is_string() || data_type.is_floating()
+}
+
+/// Whether some values of `from`, integers or days and times, which are integers too, are none of `to`. DataFusion 55.2
+/// takes such a cast off where it stands beside a literal: `i::smallint > 0` becomes `i > 0`
+/// ([issue 22142](https://github.com/apache/datafusion/issues/22142)), and so does TRY_CAST ([issue
+/// 24702](https://github.com/apache/datafusion/issues/24702)).
+fn may_be_out_of_range(from: &DataType, to: &DataType) -> bool {
+    match (bits(from), to) {
+        (Some(of_from), DataType::Decimal128(digits, behind)) => {
+            // 2^15, 2^31 and 2^63 have so many.
+            let before = match of_from {
+                ..=16 => 5,
+                ..=32 => 10,
+                _ => 19,
+            };
+            i16::from(*digits) - i16::from(*behind) < before
+        }
+        (Some(of_from), to) => bits(to).is_some_and(|of_to| of_to < of_from),
+        (None, _) => false,
+    }
+}
+
+/// The bits of an integer, and of a day or time that is one.
+fn bits(data_type: &DataType) -> Option<usize> {
+    let is_whole = data_type.is_signed_integer() || is_datetime(data_type) || is_day(data_type);
+    data_type.primitive_width().filter(|_| is_whole).map(|bytes| bytes * 8)
+}
+
+/// `number`, a decimal of as many digits behind the point as `to`, or of none, as a value of the type `to`, which fails
+/// if it is out of range (22003).
+pub(crate) fn in_range(number: Expr, to: &DataType) -> Expr {
+    match mainstem_postgres::types::sql_type(to) {
+        Some(gives) => {
+            let function = ScalarUDF::new_from_impl(SqlCast::new(gives, false));
+            Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(function), vec![number]))
+        }
+        None => Expr::Cast(Cast::new(Box::new(number), to.clone())),
+    }
 }
 
 fn is_time(data_type: &DataType) -> bool {
@@ -361,11 +406,26 @@ impl SqlCast {
     }
 
     fn convert(&self, array: &ArrayRef) -> Result<ArrayRef> {
-        if self.or_null {
+        if self.or_null && matches!(self.to, SqlType::Real | SqlType::Double) {
+            return Ok(in_one_form(cast(array, &self.to.arrow())?));
+        }
+        if self.or_null && matches!(self.to, SqlType::Time | SqlType::Uuid) {
             let texts = cast(array, &DataType::Utf8View)?;
             return from_text(texts.as_string_view(), &self.to.arrow(), true).map_err(ours);
         }
-        convert(array, self.to).map_err(ours)
+        match convert(array, self.to) {
+            Err(_) if self.or_null => self.convert_or_null(array),
+            converted => converted.map_err(ours),
+        }
+    }
+
+    /// Each value alone, NULL where it has no other one.
+    fn convert_or_null(&self, array: &ArrayRef) -> Result<ArrayRef> {
+        let target = self.to.arrow();
+        let one = |row| convert(&array.slice(row, 1), self.to).unwrap_or_else(|_| new_null_array(&target, 1));
+        let values: Vec<ArrayRef> = (0..array.len()).map(one).collect();
+        let values: Vec<&dyn Array> = values.iter().map(|value| &**value).collect();
+        Ok(concat(&values)?)
     }
 }
 
@@ -400,7 +460,10 @@ impl ScalarUDFImpl for SqlCast {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
-        let nullable = self.or_null || args.arg_fields.iter().any(|f| f.is_nullable());
+        // What may fail is called NULL: `i::smallint IS NOT NULL` would be folded otherwise, and not fail.
+        let may_fail = |from: &DataType| !from.is_temporal() && !self.to.is_text();
+        let nullable =
+            self.or_null || args.arg_fields.iter().any(|field| field.is_nullable() || may_fail(field.data_type()));
         Ok(Arc::new(Field::new(self.name(), self.to.arrow(), nullable)))
     }
 

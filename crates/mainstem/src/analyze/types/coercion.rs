@@ -41,6 +41,7 @@ use datafusion::sql::sqlparser::ast::{
     Array, BinaryOperator, CharacterLength, DataType as SqlType, ExactNumberInfo, Expr as SqlExpr, Query, SetExpr,
     Statement, TimezoneInfo, TypedString, UnaryOperator, Value, ValueWithSpan, Values as SqlValues, VisitorMut,
 };
+use mainstem_postgres::function::ROUNDED_SECONDS;
 use mainstem_postgres::types::{is_datetime, without_exponent};
 use mainstem_storage::schema::DataType as ColumnType;
 
@@ -48,7 +49,7 @@ use super::arithmetic::as_float_operation;
 use super::column_types::{typed_union, typed_values};
 use super::datetime_operators::{interval_order, measure, measured};
 use super::shared_type::{MAKE_ARRAY, Purpose, cast_to_common, changes, common, is_decimal, widen};
-use crate::analyze::ast::expr::{bare, call, cast};
+use crate::analyze::ast::expr::{bare, call, called, cast};
 use crate::analyze::ast::set_returning::reads_columns;
 use crate::analyze::plan_walk::{rewrite_inputs, rewrite_node};
 use crate::walk::walk_mut;
@@ -145,7 +146,7 @@ impl VisitorMut for Literals {
 fn datetimes_of_columns(values: &mut SqlValues) {
     let columns = values.rows.first().map_or(0, |row| row.len());
     for at in 0..columns {
-        let given = values.rows.iter().filter_map(|row| match bare(row.get(at)?) {
+        let given = values.rows.iter().filter_map(|row| match without_precision(bare(row.get(at)?)) {
             SqlExpr::Cast { data_type: given @ (SqlType::Date | SqlType::Timestamp(..)), array: false, .. }
             | SqlExpr::TypedString(TypedString {
                 data_type: given @ (SqlType::Date | SqlType::Timestamp(..)), ..
@@ -163,6 +164,14 @@ fn datetimes_of_columns(values: &mut SqlValues) {
                 *cell = cast(cell.clone(), given.clone());
             }
         }
+    }
+}
+
+/// `cell` without the rounding that a precision of its type has become.
+fn without_precision(cell: &SqlExpr) -> &SqlExpr {
+    match called(cell) {
+        Some((name, args)) if name == ROUNDED_SECONDS => args.first().copied().map_or(cell, bare),
+        _ => cell,
     }
 }
 

@@ -2,8 +2,8 @@
 //! they become.
 //!
 //! DataFusion knows one type for a text, a DATE or another timestamp beside a TIMESTAMP: nanoseconds, which end in
-//! 2262. It adds an interval to a DATE by days alone, has no `interval * number`, and compares intervals by months,
-//! then days, then time. So
+//! 2262. It adds an interval to a DATE by days alone, and to a TIMESTAMP up to the year 262142 only. It has no product
+//! of an interval and a number, and compares intervals by months, then days, then time. So
 //!
 //! 1. while SQL becomes a plan ([`planned`]), the operands of `+`, `-`, `*` and `/` get the types that PostgreSQL's
 //!    operators have, or the operator becomes a function; so does `extract` ([`ExtractPlanner`]);
@@ -87,17 +87,19 @@ pub(super) fn planned(op: &BinaryOperator, left: Expr, right: Expr, schema: &DFS
         (Minus, Time, Time) => call(Op::BetweenTimes, left, right),
         (Plus, Day, Time) => call(Op::At, left, right),
         (Plus, Time, Day) => call(Op::At, right, left),
-        (Plus | Minus, Day, Interval) => Planned::Operands(as_type(left, TIMESTAMP), right),
-        (Plus, Interval, Day) => Planned::Operands(left, as_type(right, TIMESTAMP)),
+        (Plus, Timestamp, Interval) => call(Op::Later, left, right),
+        (Plus, Interval, Timestamp) => call(Op::Later, right, left),
+        (Minus, Timestamp, Interval) => call(Op::Earlier, left, right),
+        (Plus, Day, Interval) => call(Op::Later, as_type(left, TIMESTAMP), right),
+        (Plus, Interval, Day) => call(Op::Later, as_type(right, TIMESTAMP), left),
+        (Minus, Day, Interval) => call(Op::Earlier, as_type(left, TIMESTAMP), right),
+        (Plus, Timestamp, Unknown | Null) => call(Op::Later, left, as_type(right, INTERVAL)),
+        (Plus, Unknown | Null, Timestamp) => call(Op::Later, right, as_type(left, INTERVAL)),
         (Plus, Day, Whole) => call(Op::DaysLater, left, right),
         (Plus, Whole, Day) => call(Op::DaysLater, right, left),
         (Minus, Day, Whole) => call(Op::DaysEarlier, left, right),
-        (Plus | Minus, Interval, Unknown) | (Plus, Timestamp, Unknown) => {
-            Planned::Operands(left, as_type(right, INTERVAL))
-        }
-        (Plus | Minus, Unknown, Interval) | (Plus, Unknown, Timestamp) => {
-            Planned::Operands(as_type(left, INTERVAL), right)
-        }
+        (Plus | Minus, Interval, Unknown) => Planned::Operands(left, as_type(right, INTERVAL)),
+        (Plus | Minus, Unknown, Interval) => Planned::Operands(as_type(left, INTERVAL), right),
         (Minus, Day, Unknown) => Planned::Operands(left, as_type(right, DataType::Date32)),
         (Minus, Unknown, Day) => Planned::Operands(as_type(left, DataType::Date32), right),
         (Minus, Timestamp, Day | Timestamp | Unknown) | (Minus, Day | Unknown, Timestamp) => {

@@ -11,7 +11,7 @@ mod window_frames;
 
 pub(crate) use arithmetic::{DecimalOperators, RealOperators, checked_arithmetic, decimal_operators, rounded_decimals};
 pub(crate) use bpchar::{bpchar, padded};
-pub(crate) use casts::{TypedLiterals, sql_casts, typed_literals};
+pub(crate) use casts::{TypedLiterals, in_range, sql_casts, typed_literals};
 pub(crate) use coercion::{coerced_types, resolve_types, type_literals};
 pub(crate) use datetime_operators::ExtractPlanner;
 pub(crate) use shared_type::decimal_of;

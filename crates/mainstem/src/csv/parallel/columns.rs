@@ -18,6 +18,7 @@ use arrow::datatypes::{
     Int16Type, Int32Type, Int64Type, TimestampMicrosecondType,
 };
 use mainstem_kernels::csv::{Fields, Quoting, Texts, dates, decimals, each, integers, timestamps};
+use mainstem_postgres::types::in_one_form;
 use mainstem_storage::schema::{Column, DataType};
 
 use super::blocks::{Block, Blocks, RowForm};
@@ -256,8 +257,8 @@ impl Values {
             }
             Self::Date(values) => Arc::new(array::<Date32Type>(values, nulls)),
             Self::Timestamp(values) => Arc::new(array::<TimestampMicrosecondType>(values, nulls)),
-            Self::Real(values) => Arc::new(array::<Float32Type>(values, nulls)),
-            Self::Double(values) => Arc::new(array::<Float64Type>(values, nulls)),
+            Self::Real(values) => in_one_form(Arc::new(array::<Float32Type>(values, nulls))),
+            Self::Double(values) => in_one_form(Arc::new(array::<Float64Type>(values, nulls))),
             Self::Text(texts) => Arc::new(StringViewArray::from(&texts.finish(nulls)?)),
             Self::Others(arrays) if arrays.is_empty() => new_empty_array(&data_type.arrow()),
             Self::Others(arrays) => concat(&arrays.iter().map(AsRef::as_ref).collect::<Vec<&dyn Array>>()).ok()?,

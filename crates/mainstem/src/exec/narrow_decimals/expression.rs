@@ -140,7 +140,7 @@ impl Digits {
                 let digits = i16::from(self.precision) + i16::from(right.precision);
                 (digits, self.scale.checked_add(right.scale)?)
             }
-            Op::Divide | Op::Negate => return None,
+            Op::Divide | Op::Modulo | Op::Negate => return None,
         };
         let precision = u8::try_from(precision).ok().filter(|precision| *precision <= DECIMAL64_MAX_PRECISION)?;
         Some(Self { precision, scale })

@@ -45,6 +45,7 @@ use self::memory::WithinMemory;
 use self::parsed_views::ParsedViews;
 use self::size::{Size, is_in_file_order, size_of};
 use super::cancel::{Interruption, cancelable_joins};
+use super::derived_properties::DerivedProperties;
 use super::dynamic_filters::MinRows;
 use super::merge_joins::MergeMinRows;
 use super::parameters::{Parameters, position_of};
@@ -56,13 +57,13 @@ use super::spilling::QueryBytes;
 use super::system_tables;
 use super::triggers::{self, PlanKinds};
 use crate::analyze::{
-    BesideStar, KnownTable, OutputNames, add_dependent_columns, balance, check_rows, mark_relations, name_duplicates,
-    resolve_names, resolve_types, rewrite, type_literals, with_settings,
+    BesideStar, KnownTable, Naming, OutputNames, add_dependent_columns, balance, check_rows, mark_relations,
+    name_duplicates, resolve_names, resolve_types, rewrite, type_literals, with_settings,
 };
 use crate::error::from_datafusion;
 use crate::optimize::{
-    computed_keys_as_columns, narrowed_patterns, ordered_joins, short_circuit_expression, short_circuit_plan,
-    simplified,
+    computed_keys_as_columns, narrowed_patterns, ordered_joins, safely_analysed, short_circuit_expression,
+    short_circuit_plan, simplified, sort_keys_once,
 };
 use crate::provider::{
     CATALOG, FileCache, Progress, StatementCatalog, StatementTables, SystemTables, Wanted, undefined_schema,
@@ -74,6 +75,22 @@ use mainstem_postgres::function::{Carried, SessionSearchPath};
 /// Views over one another: each level makes plans deeper, which are walked by recursion.
 const VIEWS_DEEP_MAX: usize = 32;
 
+/// How a statement is named, the next one where DataFusion finds two things of one name.
+const NAMINGS: [(BesideStar, Naming); 4] = [
+    (BesideStar::All, Naming::Repeated),
+    (BesideStar::All, Naming::Items),
+    (BesideStar::All, Naming::Expressions),
+    (BesideStar::Mentioned, Naming::Expressions),
+];
+
+/// What views are planned with.
+#[derive(Clone, Copy, Debug)]
+struct Views {
+    naming: Naming,
+    /// Views around.
+    depth: usize,
+}
+
 /// Plans the statements of one connection.
 #[derive(Debug)]
 pub(crate) struct Planner {
@@ -82,6 +99,7 @@ pub(crate) struct Planner {
     interruption: Interruption,
     dynamic_filters: MinRows,
     merge_joins: MergeMinRows,
+    derived_properties: DerivedProperties,
     kinds: PlanKinds,
     query_bytes: QueryBytes,
     views: ParsedViews,
@@ -126,6 +144,8 @@ impl Planner {
         extensions.insert(Carried(dynamic_filters.clone()));
         let merge_joins = MergeMinRows::default();
         extensions.insert(Carried(merge_joins.clone()));
+        let derived_properties = DerivedProperties::default();
+        extensions.insert(Carried(derived_properties.clone()));
         let kinds = PlanKinds::default();
         extensions.insert(Carried(kinds.clone()));
         let query_bytes = QueryBytes::default();
@@ -137,6 +157,7 @@ impl Planner {
             interruption,
             dynamic_filters,
             merge_joins,
+            derived_properties,
             kinds,
             query_bytes,
             views: ParsedViews::default(),
@@ -165,32 +186,46 @@ impl Planner {
         self.state.mark_start_execution();
         self.dynamic_filters.set(source.settings.dynamic_filter_min_rows());
         self.merge_joins.set(source.settings.merge_join_min_rows());
+        self.derived_properties.set(source.settings.derived_properties());
         check_calls(&statement, &self.state)?;
         check_rows(&statement)?;
         let names_of_items = OutputNames::of(&statement);
         source.parameters.inline(&mut statement);
         self.files.open(&mut statement, source, cancel)?;
-        let written = statement.clone();
-        let guessed = rewrite(&mut statement, BesideStar::All);
-        let plan = match self.plan_worded(runtime, statement, source) {
-            Err(error)
-                if guessed && [sqlstate::DUPLICATE_COLUMN, state::AMBIGUOUS_COLUMN].contains(&error.sqlstate()) =>
-            {
-                let mut statement = written;
-                rewrite(&mut statement, BesideStar::Mentioned);
-                self.plan_worded(runtime, statement, source)?
-            }
-            plan => plan?,
-        };
+        let plan = self.plan_named(runtime, statement, source)?;
         names_of_items.name(plan).map_err(|e| from_datafusion(&e))
     }
 
+    /// Plans `statement`, with as many internal names as DataFusion asks for.
+    fn plan_named(&mut self, runtime: &Runtime, statement: Ast, source: &Source<'_>) -> Result<LogicalPlan> {
+        let mut guessed = false;
+        let mut attempts = NAMINGS.into_iter().peekable();
+        while let Some((beside, naming)) = attempts.next() {
+            let mut worded = statement.clone();
+            guessed |= rewrite(&mut worded, beside);
+            let is_last = attempts.peek().is_none_or(|(beside, _)| *beside == BesideStar::Mentioned && !guessed);
+            match self.plan_worded(runtime, worded, source, naming) {
+                Err(error)
+                    if !is_last
+                        && [sqlstate::DUPLICATE_COLUMN, state::AMBIGUOUS_COLUMN].contains(&error.sqlstate()) => {}
+                plan => return plan,
+            }
+        }
+        Err(Error::internal("a statement that was not planned"))
+    }
+
     /// Plans a statement in syntax that DataFusion reads.
-    fn plan_worded(&mut self, runtime: &Runtime, mut statement: Ast, source: &Source<'_>) -> Result<LogicalPlan> {
+    fn plan_worded(
+        &mut self,
+        runtime: &Runtime,
+        mut statement: Ast,
+        source: &Source<'_>,
+        naming: Naming,
+    ) -> Result<LogicalPlan> {
         with_settings(&mut statement, &|name| source.settings.show(name))?;
-        with_tables(&mut statement, source, &self.files)?;
+        with_tables(&mut statement, source, &self.files, naming)?;
         let statement = PlannerStatement::Statement(Box::new(source.parameters.declare(statement)?));
-        let tables = self.tables(runtime, &statement, source, 0)?;
+        let tables = self.tables(runtime, &statement, source, Views { naming, depth: 0 })?;
         let has_views = !tables.queries.is_empty();
         self.catalog.set(tables);
         let plan = self.planned(runtime, statement)?;
@@ -220,7 +255,7 @@ impl Planner {
         runtime: &Runtime,
         statement: &PlannerStatement,
         source: &Source<'_>,
-        depth: usize,
+        above: Views,
     ) -> Result<StatementTables> {
         let catalog = source.transaction.catalog();
         let names = source.settings.names();
@@ -256,7 +291,7 @@ impl Planner {
                     let table = found.ok_or_else(|| no_table(statement, &name))?;
                     let mut views = Vec::new();
                     for view in catalog.views().filter(|_| table == "columns") {
-                        let query = self.query_of_view(runtime, view, source, depth)?;
+                        let query = self.query_of_view(runtime, view, source, above)?;
                         views.push((view.name.clone(), query.logical_plan().schema().inner().clone()));
                     }
                     let rows = system_tables::information(table, &catalog, names, &views)?;
@@ -269,7 +304,7 @@ impl Planner {
                         views.insert(table.id, source.transaction.view(table.id)?);
                     }
                     Some((full, Relation::View(view))) => {
-                        queries.insert(full, self.query_of_view(runtime, &view, source, depth)?);
+                        queries.insert(full, self.query_of_view(runtime, &view, source, above)?);
                     }
                     None if schema.is_none() && self.state.table_functions().contains_key(&name.name) => {}
                     None => {
@@ -291,8 +326,9 @@ impl Planner {
         runtime: &Runtime,
         view: &View,
         source: &Source<'_>,
-        depth: usize,
+        above: Views,
     ) -> Result<Arc<ViewTable>> {
+        let Views { naming, depth } = above;
         if depth == VIEWS_DEEP_MAX {
             let message = format!("view \"{}\" stands below {VIEWS_DEEP_MAX} others", view.name);
             return Err(Error::invalid(state::TOO_COMPLEX, message));
@@ -300,9 +336,9 @@ impl Planner {
         with_stored(view.query.len(), || {
             let mut statement = self.views.statement(&view.query)?;
             with_settings(&mut statement, &|name| source.settings.show(name))?;
-            with_tables(&mut statement, source, &self.files)?;
+            with_tables(&mut statement, source, &self.files, naming)?;
             let statement = PlannerStatement::Statement(Box::new(statement));
-            let tables = self.tables(runtime, &statement, source, depth + 1)?;
+            let tables = self.tables(runtime, &statement, source, Views { naming, depth: depth + 1 })?;
             self.catalog.set(tables);
             let plan = self.planned(runtime, statement)?;
             check_size(&plan)?;
@@ -393,9 +429,13 @@ impl Planner {
     }
 
     fn optimized(&mut self, plan: &LogicalPlan) -> Result<LogicalPlan> {
-        let optimized = triggers::optimized(plan, &mut self.state)
-            .and_then(|plan| ordered_joins(plan, &self.state))
+        let mut optimized = triggers::optimized(plan, &mut self.state);
+        if DerivedProperties::are_used(self.state.config_options()) {
+            optimized = optimized.and_then(|plan| ordered_joins(plan, &self.state));
+        }
+        let optimized = optimized
             .and_then(computed_keys_as_columns)
+            .and_then(sort_keys_once)
             .and_then(narrowed_patterns)
             .and_then(short_circuit_plan);
         optimized.map_err(|e| unplanned(&e))
@@ -435,7 +475,8 @@ impl Planner {
     ) -> Result<Running> {
         let size = size_of(optimized).map_err(|e| from_datafusion(&e))?;
         let in_order = is_in_file_order(optimized).map_err(|e| from_datafusion(&e))?;
-        self.set_partitions(if size == Size::Large && !in_order { partitions } else { 1 });
+        let is_cut = size == Size::Large && !in_order && DerivedProperties::are_used(self.state.config_options());
+        self.set_partitions(if is_cut { partitions } else { 1 });
         let plan = self.physical(runtime, optimized)?;
         cancel.check()?;
         let plan = cancelable_joins(plan, &cancel).map_err(|e| from_datafusion(&e))?;
@@ -452,7 +493,8 @@ impl Planner {
         let planner = self.state.query_planner().clone();
         let partitions = self.state.config_options().execution.target_partitions;
         self.kinds.set(optimized, partitions).map_err(|e| from_datafusion(&e))?;
-        let planned = planner.create_physical_plan(optimized, &self.state);
+        let safe = safely_analysed(optimized).map_err(|e| unplanned(&e))?;
+        let planned = planner.create_physical_plan(safe.as_ref().unwrap_or(optimized), &self.state);
         runtime.block_on(planned)?.map_err(|e| unplanned(&e))
     }
 
@@ -484,7 +526,7 @@ impl Planner {
 }
 
 /// Says `statement` in words that depend on the tables it names.
-fn with_tables(statement: &mut Ast, source: &Source<'_>, files: &StatementFiles) -> Result<()> {
+fn with_tables(statement: &mut Ast, source: &Source<'_>, files: &StatementFiles, naming: Naming) -> Result<()> {
     let (catalog, names) = (source.transaction.catalog(), source.settings.names());
     let table = |name: &TableName| match name.schema.as_deref() {
         Some(schema @ (SYSTEM | INFORMATION)) => {
@@ -501,8 +543,8 @@ fn with_tables(statement: &mut Ast, source: &Source<'_>, files: &StatementFiles)
         _ => names.find(&catalog, name).map(|(full, relation)| KnownTable::of(&full.namespace, relation)),
     };
     balance(statement);
-    name_duplicates(statement)?;
-    resolve_names(statement, &table)?;
+    name_duplicates(statement, naming)?;
+    resolve_names(statement, naming, &table)?;
     add_dependent_columns(statement, &table);
     type_literals(statement);
     mark_relations(statement, &table);

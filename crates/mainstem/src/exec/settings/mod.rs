@@ -63,6 +63,7 @@ struct Values {
     plan_cache_mode: PlanCacheMode,
     dynamic_filter_min_rows: u32,
     merge_join_min_rows: u32,
+    derived_properties: bool,
     /// None: as many as a segment's rows have.
     load_chunk_bytes: Option<u64>,
     application_name: Arc<str>,
@@ -84,6 +85,9 @@ const DYNAMIC_FILTER_MIN_ROWS: &str = "dynamic_filter_min_rows";
 /// The setting that says which joins merge.
 const MERGE_JOIN_MIN_ROWS: &str = "merge_join_min_rows";
 
+/// The setting that says whether plans may rely on what is known of their rows.
+const DERIVED_PROPERTIES: &str = "derived_properties";
+
 /// The setting that says how much of a CSV file a thread of a load reads at once, and its bounds.
 const LOAD_CHUNK_BYTES: &str = "load_chunk_bytes";
 const LOAD_CHUNK_RANGE: std::ops::RangeInclusive<u64> = 64 << 10..=32 << 20;
@@ -94,6 +98,10 @@ const DESCRIPTIONS: &[(&str, &str)] = &[
     ("background", "Whether merges and checkpoints run by themselves; set when the database is opened."),
     ("checkpoint_bytes", "Log bytes after which a checkpoint is made; set when the database is opened."),
     ("delta_rows", "Rows at which the delta of a new table is frozen."),
+    (
+        DERIVED_PROPERTIES,
+        "Whether plans rely on orders, keys and limits that are known of their rows; off is to look for wrong answers.",
+    ),
     (
         DYNAMIC_FILTER_MIN_ROWS,
         "Rows of a table from which on its scans leave out what joins and limits above them do not need.",
@@ -228,12 +236,17 @@ impl Settings {
 
     /// Whether short statements run without a plan.
     pub(crate) fn point_path(&self) -> bool {
-        self.current.point_path
+        self.current.point_path && self.current.derived_properties
     }
 
     /// When texts without literals are kept.
     pub(crate) fn plan_cache_mode(&self) -> PlanCacheMode {
-        self.current.plan_cache_mode
+        if self.current.derived_properties { self.current.plan_cache_mode } else { PlanCacheMode::ForceCustom }
+    }
+
+    /// Whether plans may rely on what is known of their rows.
+    pub(crate) fn derived_properties(&self) -> bool {
+        self.current.derived_properties
     }
 
     /// Rows of a table from which on its scans wait for the keys of joins.
@@ -380,6 +393,7 @@ impl Settings {
             "background" => self.options.background.to_string(),
             "checkpoint_bytes" => self.options.checkpoint_bytes.to_string(),
             "delta_rows" => self.current.delta_rows.to_string(),
+            DERIVED_PROPERTIES => if self.current.derived_properties { "on" } else { "off" }.into(),
             DYNAMIC_FILTER_MIN_ROWS => self.current.dynamic_filter_min_rows.to_string(),
             MERGE_JOIN_MIN_ROWS => self.current.merge_join_min_rows.to_string(),
             LOAD_CHUNK_BYTES => self.current.load_chunk_bytes.unwrap_or(0).to_string(),
@@ -425,6 +439,7 @@ impl Values {
             plan_cache_mode: PlanCacheMode::default(),
             dynamic_filter_min_rows: limits::DYNAMIC_FILTER_MIN_ROWS,
             merge_join_min_rows: merge_joins::MIN_ROWS,
+            derived_properties: true,
             load_chunk_bytes: None,
             application_name: Arc::from(""),
             names: names.clone(),
@@ -454,6 +469,10 @@ impl Values {
             MERGE_JOIN_MIN_ROWS => {
                 let rows = number(name, value, u32::MAX)?;
                 self.merge_join_min_rows = rows.unwrap_or(default.merge_join_min_rows);
+            }
+            DERIVED_PROPERTIES => {
+                self.derived_properties =
+                    value.map(|v| boolean(name, v)).transpose()?.unwrap_or(default.derived_properties);
             }
             LOAD_CHUNK_BYTES => self.load_chunk_bytes = value.map_or(Ok(None), chunk_bytes)?,
             "statement_timeout" => {

@@ -17,6 +17,7 @@ use datafusion::optimizer::Optimizer;
 use mainstem_storage::schema::DataType;
 
 pub(super) use self::physical::{PlanKinds, triggered};
+use super::derived_properties::logical_rule_runs;
 
 /// What a rule may look for, as bits.
 type Kinds = u16;
@@ -49,6 +50,7 @@ const ALL: Kinds = Kinds::MAX;
 /// What each rule over logical plans looks for; rules that are not here always run.
 const TRIGGERS: &[(&str, Kinds)] = &[
     // Ours, in the analyzer.
+    ("seen_sorts", SORT),
     ("typed_literals", SEVERAL | CALL),
     ("bpchar", CHARS | CALL),
     ("subqueries_in_values", SUBQUERY),
@@ -192,7 +194,8 @@ pub(super) fn optimized(plan: &LogicalPlan, state: &mut SessionState) -> Result<
     }
     let analyzed = analyzed(plan.clone(), state)?;
     let kinds = kinds_of(&analyzed)?;
-    let rules = state.optimizers().iter().filter(|rule| runs(TRIGGERS, rule.name(), kinds)).map(Arc::clone);
+    let is_wanted = |name: &str| runs(TRIGGERS, name, kinds) && logical_rule_runs(name, state.config_options());
+    let rules = state.optimizers().iter().filter(|rule| is_wanted(rule.name())).map(Arc::clone);
     let optimizer = Optimizer::with_rules(rules.collect());
     let passes = if is_settled_by_one_pass(&analyzed, kinds) { 1 } else { PASSES_MAX };
     if state.config_options().optimizer.max_passes != passes {

@@ -1,5 +1,5 @@
-//! Computed keys of windows and ordered aggregates: `rank() OVER (ORDER BY abs(a) > 2)`, `array_agg(a ORDER BY abs(a) >
-//! 2)`.
+//! Computed keys of windows, ordered aggregates and joins: `rank() OVER (ORDER BY abs(a) > 2)`, `array_agg(a ORDER BY
+//! abs(a) > 2)`.
 //!
 //! DataFusion 55.2 sorts the rows and then does not see that they are sorted, so that its last check
 //! (`SanityCheckPlan`) refuses the plan: what it knows of a comparison starts from the ranges of both sides, and those
@@ -7,13 +7,19 @@
 //!
 //! Comes in: an optimized plan. Goes out: the same, where a projection below such a node has a column for each computed
 //! key, and one above it leaves them out. Sorts are by columns then. It does not own: which windows share a sort.
+//!
+//! The same is done for computed keys of joins that have one name on both sides, such as a condition that was simplified
+//! to `false = false`: DataFusion 55.2 gives all columns of a side one table's name then (`requalify_sides_if_needed`),
+//! and refuses columns of one name of two tables. No public issue of this case was found; issue 15439 is about the same
+//! function.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, DFSchema, Result};
-use datafusion::logical_expr::logical_plan::{Aggregate, Window};
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
+use datafusion::logical_expr::logical_plan::{Aggregate, Join, Window};
+use datafusion::logical_expr::{Expr, JoinConstraint, LogicalPlan, LogicalPlanBuilder};
 
 use crate::analyze::plan_walk::rewrite_nodes;
 use crate::names::MARK;
@@ -26,6 +32,7 @@ pub(crate) fn computed_keys_as_columns(plan: LogicalPlan) -> Result<LogicalPlan>
     rewrite_nodes(plan, |node| match node {
         LogicalPlan::Window(window) => of_window(window),
         LogicalPlan::Aggregate(aggregate) => of_aggregate(aggregate),
+        LogicalPlan::Join(join) => of_join(join),
         other => Ok(Transformed::no(other)),
     })
 }
@@ -108,7 +115,36 @@ fn of_aggregate(aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> {
     with_columns_of(&aggregate.schema, functions_from, new)
 }
 
-fn without_alias(expr: &mut Expr) -> &mut Expr {
+fn of_join(join: Join) -> Result<Transformed<LogicalPlan>> {
+    let name = |key: &Expr| match key {
+        Expr::Column(_) => None,
+        Expr::Cast(_) | Expr::TryCast(_) => Some(key.to_string()),
+        key => Some(key.schema_name().to_string()),
+    };
+    let of_left: HashSet<String> = join.on.iter().filter_map(|(left, _)| name(left)).collect();
+    if of_left.is_empty() || !join.on.iter().filter_map(|(_, right)| name(right)).any(|name| of_left.contains(&name)) {
+        return Ok(Transformed::no(LogicalPlan::Join(join)));
+    }
+    let columns = join.schema.columns().into_iter().map(Expr::Column).collect::<Vec<_>>();
+    let (mut left, mut right) = (Keys::default(), Keys::default());
+    let on = join.on.into_iter().zip(0..).map(|((of_left, of_right), at)| {
+        let column = |keys: &mut Keys, key: Expr, number: usize| {
+            let column = Column::new_unqualified(format!("__key_{number}{MARK}"));
+            keys.0.push((key, column.clone()));
+            Expr::Column(column)
+        };
+        (column(&mut left, of_left, 2 * at), column(&mut right, of_right, 2 * at + 1))
+    });
+    let on = on.collect();
+    let (left, right) = (left.below(join.left)?.build()?, right.below(join.right)?.build()?);
+    let (left, right) = (Arc::new(left), Arc::new(right));
+    let constraint = JoinConstraint::On;
+    let new =
+        Join::try_new(left, right, on, join.filter, join.join_type, constraint, join.null_equality, join.null_aware)?;
+    LogicalPlanBuilder::from(LogicalPlan::Join(new)).project(columns)?.build().map(Transformed::yes)
+}
+
+pub(super) fn without_alias(expr: &mut Expr) -> &mut Expr {
     match expr {
         Expr::Alias(alias) => without_alias(&mut alias.expr),
         other => other,
@@ -121,7 +157,11 @@ fn unaliased(expr: &Expr) -> Expr {
 }
 
 /// The columns of `old` over `new`, whose last ones are those of `old` from `functions_from` on under other names.
-fn with_columns_of(old: &DFSchema, functions_from: usize, new: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+pub(super) fn with_columns_of(
+    old: &DFSchema,
+    functions_from: usize,
+    new: LogicalPlan,
+) -> Result<Transformed<LogicalPlan>> {
     let old = old.columns();
     let mut functions = new.schema().columns();
     let functions = functions.split_off(functions.len() - (old.len() - functions_from));

@@ -36,10 +36,15 @@ pub(crate) fn pushes_by_name(rule: &(dyn PhysicalOptimizerRule + Send + Sync)) -
     rule.name().starts_with(PHYSICAL_RULES)
 }
 
-/// Whether `plan` is a filter above an aggregate that has a row of nothing.
+/// Whether `plan` is a filter, or several, above an aggregate that has a row of nothing.
 fn filters_row_of_nothing(plan: &LogicalPlan) -> Result<bool> {
     let LogicalPlan::Filter(filter) = plan else { return Ok(false) };
-    Ok(matches!(&*filter.input, LogicalPlan::Aggregate(aggregate) if has_row_of_nothing(&aggregate.group_expr)))
+    let mut input = &filter.input;
+    // The rule makes one of several filters, and goes on with that.
+    while let LogicalPlan::Filter(filter) = &**input {
+        input = &filter.input;
+    }
+    Ok(matches!(&**input, LogicalPlan::Aggregate(aggregate) if has_row_of_nothing(&aggregate.group_expr)))
 }
 
 /// Whether an aggregate grouped by `groups` has a row where its input has none.

@@ -5,19 +5,29 @@
 //! tests have a canary that fails once DataFusion is right without it.
 
 mod computed_keys;
+mod exact_statistics;
 mod excepted;
 mod filter_pushdown;
 mod group_limits;
+mod interval_analysis;
 mod null_equal_joins;
 mod null_simplification;
 mod ordered_output;
+mod repeated_sort_keys;
+mod single_distinct;
+mod window_limits;
 
 pub(crate) use computed_keys::computed_keys_as_columns;
+pub(crate) use exact_statistics::answers_of_scans;
 pub(crate) use filter_pushdown::{guarded, pushes_by_name};
 pub(crate) use group_limits::safe_group_limits;
+pub(crate) use interval_analysis::{safely_analysed, unanalysed};
 pub(crate) use null_equal_joins::null_safe_joins;
 pub(crate) use null_simplification::{null_safe_simplification, simplified};
-pub(crate) use ordered_output::OrderedOutput;
+pub(crate) use ordered_output::{OrderedOutput, depends_on_order};
+pub(crate) use repeated_sort_keys::sort_keys_once;
+pub(crate) use single_distinct::exact_sums_beside_distinct;
+pub(crate) use window_limits::window_limits;
 
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,7 @@
 //! Canaries: each fails when DataFusion no longer does what a file of this folder keeps it from. The file may go then.
 
+mod statements;
+
 use std::collections::HashMap;
 use std::ops::Not as _;
 use std::sync::Arc;
@@ -8,7 +10,7 @@ use arrow::datatypes::{DataType, Field};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::simplify::SimplifyContext;
-use datafusion::logical_expr::{BinaryExpr, Expr, Operator, col, lit};
+use datafusion::logical_expr::{BinaryExpr, Expr, JoinType, LogicalPlan, LogicalPlanBuilder, Operator, col, lit};
 use datafusion::optimizer::Optimizer;
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
@@ -17,7 +19,8 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, displaya
 use datafusion::prelude::{SessionConfig, SessionContext};
 
 use super::{
-    OrderedOutput, guarded, null_safe_joins, null_safe_simplification, pushes_by_name, safe_group_limits, simplified,
+    OrderedOutput, computed_keys_as_columns, guarded, null_safe_joins, null_safe_simplification, pushes_by_name,
+    safe_group_limits, simplified,
 };
 
 fn simplifier() -> ExprSimplifier {
@@ -148,6 +151,43 @@ fn canary_computed_keys_are_not_seen_to_be_sorted() {
     }
 }
 
+/// `computed_keys`, of joins.
+#[test]
+fn canary_join_keys_of_one_name_make_columns_of_one_table() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let context = SessionContext::new();
+    let plan = runtime.block_on(async {
+        let left = context.sql("SELECT * FROM (VALUES (1)) AS a(k) CROSS JOIN (VALUES (1)) AS b(k)").await?;
+        let right = context.sql("SELECT * FROM (VALUES (1)) AS c(k)").await?.into_unoptimized_plan();
+        let keys = (vec![lit(false)], vec![lit(false)]);
+        LogicalPlanBuilder::from(left.into_unoptimized_plan())
+            .join_with_expr_keys(right, JoinType::Left, keys, None)?
+            .build()
+    });
+    let plan = plan.unwrap();
+    let planned = |plan: &LogicalPlan| {
+        let state = context.state();
+        runtime.block_on(state.query_planner().create_physical_plan(plan, &state))
+    };
+    let error = planned(&plan).expect_err("such a join is planned now").to_string();
+    assert!(error.contains("duplicate"), "{error}");
+    let mended = computed_keys_as_columns(plan.clone()).unwrap();
+    assert_eq!(mended.schema().columns(), plan.schema().columns());
+    planned(&mended).unwrap();
+}
+
+/// `analyze::names::functional_dependencies`.
+#[test]
+fn canary_a_cast_of_a_group_is_taken_for_the_group() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let context = SessionContext::new();
+    let sql = "SELECT CAST(k AS INT), count(*) FROM \
+        (SELECT k, max(v) AS m FROM (VALUES (1.2, 1), (1.4, 2)) AS t(k, v) GROUP BY k) d GROUP BY CAST(k AS INT), m";
+    let batches = runtime.block_on(async { context.sql(sql).await?.collect().await }).unwrap();
+    let rows: usize = batches.iter().map(|batch| batch.num_rows()).sum();
+    assert_eq!(rows, 1, "two rows, as it should be: casts need no labels there");
+}
+
 /// `enable_topk_repartition`, turned off in `exec::pipeline`.
 #[test]
 fn canary_first_rows_are_kept_of_each_input_of_a_repartition() {
@@ -219,4 +259,63 @@ fn rules_are_there() {
     assert_eq!(physical.iter().filter(|rule| pushes_by_name(&***rule)).count(), 2);
     let limits = physical.into_iter().filter(|rule| names(rule) != names(&safe_group_limits(rule.clone())));
     assert_eq!(limits.count(), 1);
+}
+
+/// The first column of what DataFusion by itself answers to `sql`.
+fn first_column(sql: &str) -> Result<Vec<ScalarValue>, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let context = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(1));
+    let batches = runtime.block_on(async { context.sql(sql).await?.collect().await }).map_err(|e| e.to_string())?;
+    let values = batches
+        .iter()
+        .flat_map(|batch| (0..batch.num_rows()).map(|row| ScalarValue::try_from_array(batch.column(0), row).unwrap()));
+    Ok(values.collect())
+}
+
+fn doubles(values: &[f64]) -> Result<Vec<ScalarValue>, String> {
+    Ok(values.iter().map(|value| ScalarValue::from(*value)).collect())
+}
+
+/// `mainstem_postgres::aggregate::of_floats`.
+#[test]
+fn canary_extremes_of_groups_know_neither_infinity_nor_nan() {
+    let greatest = |values: &str| {
+        let rows = values.split(", ").map(|value| format!("(1, CAST('{value}' AS DOUBLE))")).collect::<Vec<_>>();
+        first_column(&format!("SELECT max(v) FROM (VALUES {}) AS t(k, v) GROUP BY k", rows.join(", ")))
+    };
+    assert_eq!(greatest("-Infinity"), doubles(&[f64::MIN]), "the greatest is right now");
+    assert_eq!(greatest("NaN, 1"), doubles(&[1.0]), "NaN is the greatest now");
+}
+
+/// The one form of floats, `mainstem_postgres::types`.
+#[test]
+fn canary_minus_zero_is_another_value() {
+    let zeros = "(VALUES (CAST('-0' AS DOUBLE)), (CAST('0' AS DOUBLE))) AS t(v)";
+    assert_eq!(
+        first_column(&format!("SELECT count(*) FROM {zeros} WHERE round(v) IN (0, 1, 2, 3)")),
+        Ok(vec![ScalarValue::from(1_i64)]),
+        "lists compare by value now"
+    );
+}
+
+/// `group_limits`, of floats.
+#[test]
+fn canary_limits_of_groups_take_nan_for_any_number() {
+    let sql = "SELECT min(v) AS m, k FROM (VALUES (1, CAST('1' AS DOUBLE)), (2, CAST('5' AS DOUBLE)), \
+        (3, CAST('NaN' AS DOUBLE)), (4, CAST('9' AS DOUBLE))) AS t(k, v) GROUP BY k ORDER BY m LIMIT 2";
+    let found = first_column(sql).unwrap();
+    assert_ne!(Ok(found.clone()), doubles(&[1.0, 5.0]), "the two least are found now");
+}
+
+/// `date_bin`, `generate_series` and `range` of `mainstem_postgres`, which count in microseconds.
+#[test]
+fn canary_datetimes_are_counted_in_nanoseconds() {
+    let (first, other) = ("to_timestamp_micros('0001-01-01T05:00:00')", "to_timestamp_micros('2001-01-01T00:00:00')");
+    for call in [
+        format!("date_bin(INTERVAL '1 day', {first}, {other})"),
+        format!("generate_series({first}, {first}, INTERVAL '1 day')"),
+    ] {
+        let answer = first_column(&format!("SELECT {call}"));
+        assert!(answer.is_err(), "{call} is {answer:?} now");
+    }
 }

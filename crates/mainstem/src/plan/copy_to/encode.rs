@@ -1,15 +1,21 @@
 //! Pieces to bytes: lines, or row groups of Parquet. Each by itself, so that any number of threads may.
 
 use std::fs::File;
+use std::io::Write;
+use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
-use datafusion::parquet::arrow::ArrowWriter;
-use datafusion::parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowRowGroupWriterFactory, compute_leaves};
-use datafusion::parquet::basic::{Compression as Codec, ZstdLevel};
-use datafusion::parquet::errors::ParquetError;
+use arrow::datatypes::{DataType as ArrowType, Field, FieldRef, Schema, SchemaRef};
+use datafusion::parquet::arrow::arrow_writer::{
+    ArrowColumnChunk, ArrowRowGroupWriterFactory, ArrowWriterOptions, compute_leaves,
+};
+use datafusion::parquet::arrow::{ArrowSchemaConverter, ArrowWriter};
+use datafusion::parquet::basic::{Compression as Codec, ConvertedType, LogicalType, Type as PhysicalType, ZstdLevel};
+use datafusion::parquet::errors::{ParquetError, Result as ParquetResult};
 use datafusion::parquet::file::properties::{EnabledStatistics, WriterProperties};
 use datafusion::parquet::file::writer::SerializedFileWriter;
+use datafusion::parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
+use mainstem_postgres::types::UUID;
 use mainstem_storage::{Error, Result};
 
 use super::piece::Limits;
@@ -60,7 +66,8 @@ impl Encoder {
                     .set_dictionary_page_size_limit(DICTIONARY_BYTES_MAX)
                     .set_statistics_enabled(EnabledStatistics::Chunk)
                     .build();
-                let writer = ArrowWriter::try_new(Vec::new(), schema.clone(), Some(properties.clone()));
+                let schema = with_uuids(&schema);
+                let writer = parquet_writer(Vec::new(), &schema, &properties);
                 let (_, factory) =
                     writer.and_then(ArrowWriter::into_serialized_writer).map_err(|e| from_parquet(&e))?;
                 let (factory, properties) = (Box::new(factory), Box::new(properties));
@@ -112,10 +119,70 @@ impl Encoder {
     /// Of `output`.
     pub(super) fn file(&self, output: File, shown: &str) -> Result<Option<SerializedFileWriter<File>>> {
         let Self::Parquet { properties, schema, .. } = self else { return Ok(None) };
-        let writer = ArrowWriter::try_new(output, schema.clone(), Some(WriterProperties::clone(properties)));
+        let writer = parquet_writer(output, schema, properties);
         let (writer, _) = writer.and_then(ArrowWriter::into_serialized_writer).map_err(|e| written(&e, shown))?;
         Ok(Some(writer))
     }
+}
+
+/// What writes rows of `schema`, which [`with_uuids`] has made.
+fn parquet_writer<W: Write + Send>(
+    output: W,
+    schema: &SchemaRef,
+    properties: &WriterProperties,
+) -> ParquetResult<ArrowWriter<W>> {
+    let plain = ArrowSchemaConverter::new().convert(schema)?;
+    let root = with_logical_uuids(plain.root_schema_ptr())?;
+    let options =
+        ArrowWriterOptions::new().with_properties(properties.clone()).with_parquet_schema(SchemaDescriptor::new(root));
+    ArrowWriter::try_new_with_options(output, schema.clone(), options)
+}
+
+/// `column`, or a column within it, of 16 bytes as UUID: no other values here have a fixed length, and `parquet` says so
+/// by itself with a feature alone that DataFusion does not switch on.
+fn with_logical_uuids(column: TypePtr) -> ParquetResult<TypePtr> {
+    let info = column.get_basic_info();
+    match &*column {
+        Type::PrimitiveType { physical_type: PhysicalType::FIXED_LEN_BYTE_ARRAY, type_length: 16, .. }
+            if info.logical_type_ref().is_none() && info.converted_type() == ConvertedType::NONE =>
+        {
+            let uuid = Type::primitive_type_builder(column.name(), PhysicalType::FIXED_LEN_BYTE_ARRAY)
+                .with_repetition(info.repetition())
+                .with_logical_type(Some(LogicalType::Uuid))
+                .with_length(16);
+            Ok(Arc::new(uuid.build()?))
+        }
+        Type::PrimitiveType { .. } => Ok(column),
+        Type::GroupType { basic_info, fields } => {
+            let fields = fields.iter().cloned().map(with_logical_uuids).collect::<ParquetResult<_>>()?;
+            Ok(Arc::new(Type::GroupType { basic_info: basic_info.clone(), fields }))
+        }
+    }
+}
+
+/// `schema` with the canonical extension of Arrow's that says what is a UUID.
+fn with_uuids(schema: &SchemaRef) -> SchemaRef {
+    let fields = schema.fields().iter().map(field_with_uuids).collect::<Vec<_>>();
+    Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
+}
+
+fn field_with_uuids(field: &FieldRef) -> FieldRef {
+    let made = Field::clone(field);
+    Arc::new(match field.data_type() {
+        data_type if *data_type == UUID => {
+            let mut metadata = field.metadata().clone();
+            metadata.insert("ARROW:extension:name".into(), "arrow.uuid".into());
+            metadata.insert("ARROW:extension:metadata".into(), String::new());
+            made.with_metadata(metadata)
+        }
+        ArrowType::List(item) => made.with_data_type(ArrowType::List(field_with_uuids(item))),
+        ArrowType::LargeList(item) => made.with_data_type(ArrowType::LargeList(field_with_uuids(item))),
+        ArrowType::FixedSizeList(item, n) => made.with_data_type(ArrowType::FixedSizeList(field_with_uuids(item), *n)),
+        ArrowType::Struct(fields) => {
+            made.with_data_type(ArrowType::Struct(fields.iter().map(field_with_uuids).collect()))
+        }
+        _ => made,
+    })
 }
 
 /// An error of writing to `file`.

@@ -2,11 +2,14 @@
 //!
 //! Comes in: a path. Goes out: the columns of the file, then its rows: by one thread as they are asked for, or row
 //! groups by several threads at once, handed over in the file's order. Arrow's reader fails on damaged files in many
-//! ways, panics among them; whatever it is, it is an error about the file here, which names the file.
+//! ways, panics among them; whatever it is, it is an error about the file here, which names the file. Units and logical
+//! types of the file are those of tables here (`types`).
 //!
 //! Invariants: threads share one open file and what its end says; each reads at places of its own, a row group at a
 //! time. What is decoded and not taken fits the memory that the caller grants, but for a batch a thread, whatever the
 //! file says of its row groups.
+
+mod types;
 
 use std::fmt::Display;
 use std::fs::File;
@@ -14,18 +17,18 @@ use std::io::{self, BufReader};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
+use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{DECIMAL64_MAX_PRECISION, DataType as ArrowType, Field, FieldRef, Schema, SchemaRef};
 use bytes::Bytes;
 use datafusion::parquet::arrow::ProjectionMask;
 use datafusion::parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
 };
-use datafusion::parquet::basic::{Encoding, Type as PhysicalType};
+use datafusion::parquet::basic::{ConvertedType, Encoding, Type as PhysicalType};
 use datafusion::parquet::errors::{ParquetError, Result as ParquetResult};
 use datafusion::parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 use datafusion::parquet::file::reader::{ChunkReader, Length};
-use mainstem_postgres::types::sql_type;
+use mainstem_postgres::types::{UUID, sql_type};
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::ids::ColumnId;
 use mainstem_storage::schema::{Column, DataType};
@@ -33,6 +36,7 @@ use mainstem_storage::threads::{Parts, streams_in_order};
 use mainstem_storage::{Error, Result, limits};
 use parking_lot::Mutex;
 
+use self::types::OwnType;
 use super::open::FoundFile;
 use crate::read_at::{FromPlace, read_full};
 
@@ -74,6 +78,8 @@ pub(crate) struct ParquetFile {
     path: String,
     file: SharedFile,
     metadata: ArrowReaderMetadata,
+    /// The types of its columns here, which are not always those that Arrow's reader gives.
+    own: Vec<OwnType>,
 }
 
 impl ParquetFile {
@@ -86,7 +92,37 @@ impl ParquetFile {
         let bytes = file.metadata().map_err(|e| Error::io("look at", format_args!("\"{path}\""), e))?.len();
         let file = SharedFile { file: Arc::new(file), bytes, spare: Arc::default() };
         let metadata = step(path, || ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()))?;
-        Ok(Self { path: path.to_owned(), file, metadata })
+        let opened = Self { path: path.to_owned(), file, metadata, own: Vec::new() };
+        let better = types::read_as(opened.metadata.schema(), opened.metadata.parquet_schema());
+        opened.read_as(better)
+    }
+
+    /// The same, with columns that Arrow's reader gives as `schema` says, if it does.
+    ///
+    /// # Errors
+    /// 22P04.
+    fn read_as(mut self, schema: Option<SchemaRef>) -> Result<Self> {
+        if let Some(schema) = schema {
+            let options = ArrowReaderOptions::new().with_schema(schema);
+            let of_file = self.metadata.metadata().clone();
+            self.metadata = step(&self.path, || ArrowReaderMetadata::try_new(of_file, options))?;
+        }
+        self.own = OwnType::all(self.metadata.schema(), self.metadata.parquet_schema());
+        if self.own.len() == self.metadata.schema().fields().len() {
+            return Ok(self);
+        }
+        Err(Error::invalid(sqlstate::BAD_COPY_FORMAT, format!("\"{}\" has columns without a type", self.path)))
+    }
+
+    /// The same, with columns of 16 bytes that `are_uuids` as such, though their logical type does not say so: for
+    /// files that were written for a table of these columns.
+    pub(crate) fn with_uuids(mut self, are_uuids: impl Fn(&str) -> bool) -> Self {
+        for (own, field) in self.own.iter_mut().zip(self.metadata.schema().fields()) {
+            if *field.data_type() == UUID && are_uuids(field.name()) {
+                own.data_type = UUID;
+            }
+        }
+        self
     }
 
     /// The same, with columns as storage takes them for a load: texts that are codes in the file as such; others as
@@ -101,7 +137,8 @@ impl ParquetFile {
             groups.all(|bytes| bytes.is_some_and(|bytes| bytes < OFFSETS_MAX))
         };
         let columns = self.metadata.metadata().file_metadata().schema_descr().columns();
-        let is_flat = columns.len() == self.schema().fields().len();
+        let is_flat = columns.len() == self.metadata.schema().fields().len();
+        let in_file = self.metadata.schema();
         let is_narrow = |at: usize| {
             let column = columns.get(at).filter(|_| is_flat);
             column.is_some_and(|column| matches!(column.physical_type(), PhysicalType::INT32 | PhysicalType::INT64))
@@ -118,20 +155,35 @@ impl ParquetFile {
             ArrowType::Utf8 if !is_small(at) => Arc::new(Field::clone(field).with_data_type(ArrowType::Utf8View)),
             _ => field.clone(),
         };
-        let in_file = self.schema();
         let fields: Vec<_> = in_file.fields().iter().enumerate().map(of_load).collect();
         if fields.iter().eq(in_file.fields().iter()) {
             return Ok(self);
         }
-        let options = ArrowReaderOptions::new().with_schema(Arc::new(Schema::new(fields)));
-        let of_file = self.metadata.metadata().clone();
-        let metadata = step(&self.path, || ArrowReaderMetadata::try_new(of_file, options))?;
-        Ok(Self { metadata, ..self })
+        let schema = Arc::new(Schema::new_with_metadata(fields, in_file.metadata().clone()));
+        self.read_as(Some(schema))
     }
 
     /// Its columns.
     pub(crate) fn schema(&self) -> SchemaRef {
-        self.metadata.schema().clone()
+        let in_file = self.metadata.schema();
+        if in_file.fields().iter().map(|field| field.data_type()).eq(self.own.iter().map(|own| &own.data_type)) {
+            return in_file.clone();
+        }
+        let own = in_file.fields().iter().zip(&self.own);
+        Arc::new(Schema::new(
+            own.map(|(f, own)| Field::clone(f).with_data_type(own.data_type.clone())).collect::<Vec<_>>(),
+        ))
+    }
+
+    /// Refuses its column at position `at` if that has a type that tables have not.
+    ///
+    /// # Errors
+    /// 0A000.
+    pub(crate) fn check_type(&self, at: usize) -> Result<()> {
+        match self.own.get(at).zip(self.metadata.schema().fields().get(at)) {
+            Some((OwnType { data_type: ArrowType::Interval(_), .. }, field)) => Err(unsupported(&self.path, field)),
+            _ => Ok(()),
+        }
     }
 
     /// Its rows, of the columns at the positions `columns`, in the file's order, `batch_rows` at a time; of the row
@@ -149,7 +201,12 @@ impl ParquetFile {
                 None => builder.build(),
             }
         })?;
-        Ok(ParquetRows { path: self.path.clone(), reader })
+        let mut places = columns.to_vec();
+        places.sort_unstable();
+        places.dedup();
+        let schema = Arc::new(self.schema().project(&places)?);
+        let own = places.iter().filter_map(|at| self.own.get(*at).cloned()).collect();
+        Ok(ParquetRows { path: self.path.clone(), reader, schema, own })
     }
 
     /// How [`ParquetFile::read`] goes about the columns at the positions `columns`, with at most `threads` threads and
@@ -211,7 +268,11 @@ impl ParquetFile {
     /// Whether all pages of the column at position `at` are codes of a dictionary, in all row groups.
     fn is_coded(&self, at: usize) -> bool {
         let of_group = |group: &RowGroupMetaData| {
-            let pages = self.of_column(group, at).and_then(ColumnChunkMetaData::page_encoding_stats_mask);
+            let column = self.of_column(group, at).filter(|column| {
+                // Others Arrow's reader takes for bytes.
+                column.column_descr().converted_type() == ConvertedType::UTF8
+            });
+            let pages = column.and_then(ColumnChunkMetaData::page_encoding_stats_mask);
             pages.is_some_and(|pages| {
                 pages.is_only(Encoding::RLE_DICTIONARY) || pages.is_only(Encoding::PLAIN_DICTIONARY)
             })
@@ -321,14 +382,27 @@ impl ChunkReader for SharedFile {
 pub(crate) struct ParquetRows {
     path: String,
     reader: ParquetRecordBatchReader,
+    /// The columns here.
+    schema: SchemaRef,
+    own: Vec<OwnType>,
 }
 
 impl Iterator for ParquetRows {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let Self { path, reader } = self;
-        step(path, || reader.next().transpose()).transpose()
+        let Self { path, reader, .. } = self;
+        let read = step(path, || reader.next().transpose()).transpose()?;
+        Some(read.and_then(|batch| self.in_own_types(&batch)))
+    }
+}
+
+impl ParquetRows {
+    fn in_own_types(&self, batch: &RecordBatch) -> Result<RecordBatch> {
+        let read = batch.columns().iter().zip(&self.own).zip(self.schema.fields());
+        let columns = read.map(|((column, own), field)| own.of(column, field.name())).collect::<Result<_>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        Ok(RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)?)
     }
 }
 
@@ -388,16 +462,15 @@ fn columns_of(schema: &Schema, path: &str) -> Result<Vec<Column>> {
             ArrowType::Dictionary(_, values) => sql_type(values),
             of => sql_type(of),
         };
-        let data_type = data_type.ok_or_else(|| {
-            Error::unsupported(format_args!(
-                "\"{path}\": the column \"{}\" of type {}",
-                field.name(),
-                field.data_type().to_string().to_lowercase()
-            ))
-        })?;
+        let data_type = data_type.ok_or_else(|| unsupported(path, field))?;
         Ok(Column::new(ColumnId(at as u32), field.name(), data_type, true))
     };
     schema.fields().iter().enumerate().map(column).collect()
+}
+
+fn unsupported(path: &str, field: &Field) -> Error {
+    let data_type = field.data_type().to_string().to_lowercase();
+    Error::unsupported(format_args!("\"{path}\": the column \"{}\" of type {data_type}", field.name()))
 }
 
 /// Runs a step of the reader, which is not used again when it fails.

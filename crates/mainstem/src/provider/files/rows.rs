@@ -13,6 +13,7 @@ use arrow::datatypes::SchemaRef;
 use datafusion::common::{DataFusionError, Result as DfResult};
 use mainstem_postgres::cast::assign;
 use mainstem_postgres::error::external;
+use mainstem_postgres::types::in_one_form;
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::{Error, Result};
 use parking_lot::Mutex;
@@ -91,10 +92,11 @@ impl Reading {
         Conversion::of_all(&found.columns).of_some(&self.wanted).strict(&found.found)
     }
 
-    /// `count` rows of `columns`, in batches of at most `batch_rows`.
+    /// `count` rows of `columns`, in batches of at most `batch_rows`; floats in their one form.
     fn batches(&self, count: usize, columns: &[ArrayRef], batch_rows: usize) -> Result<Vec<RecordBatch>> {
         let options = RecordBatchOptions::new().with_row_count(Some(count));
-        let all = RecordBatch::try_new_with_options(self.schema.clone(), columns.to_vec(), &options)?;
+        let columns = columns.iter().cloned().map(in_one_form).collect();
+        let all = RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)?;
         self.progress.add_rows(count);
         let starts = (0..count).step_by(batch_rows.max(1));
         Ok(starts.map(|from| all.slice(from, batch_rows.min(count - from))).collect())

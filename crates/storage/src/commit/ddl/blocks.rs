@@ -38,6 +38,11 @@ impl Block {
         self.next += count;
         (first, count)
     }
+
+    /// Numbers that anybody has of those up to `mark`, reserved in `era`: what is left of the last block nobody has.
+    pub fn taken_of(&self, mark: u64, era: u64) -> u64 {
+        if self.era == era && self.end == mark { self.next } else { mark }
+    }
 }
 
 impl NumberBlocks {
@@ -52,6 +57,15 @@ impl NumberBlocks {
     /// All of them.
     pub(super) fn all(&self) -> Vec<((TableId, ColumnId), Arc<Column>)> {
         self.0.read().iter().map(|(of, column)| (*of, column.clone())).collect()
+    }
+
+    /// How many numbers of column `of` anybody has, where `mark` are reserved: exact where nobody is drawing. Under the
+    /// commit lock.
+    pub(super) fn taken(&self, of: (TableId, ColumnId), mark: u64) -> u64 {
+        let column = self.0.read().get(&of).cloned();
+        // Whoever draws may wait for the commit lock: nobody who holds it waits for him.
+        let block = column.as_ref().and_then(|column| Some((column, column.block.try_lock()?)));
+        block.map_or(mark, |(column, block)| block.taken_of(mark, column.era.load(Ordering::Acquire)))
     }
 
     /// Counting of `table`'s columns begins anew. Under the commit lock.

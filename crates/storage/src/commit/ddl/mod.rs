@@ -23,6 +23,7 @@ pub(super) mod record;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::catalog::Catalog;
@@ -32,7 +33,7 @@ use crate::commit::engine::{CommitLock, CommitState, Dropped};
 use crate::commit::prepare::{Prepared, PreparedTable};
 use crate::delta_store::DeltaGeneration;
 use crate::error::Result;
-use crate::ids::{CommitTs, TableId};
+use crate::ids::{ColumnId, CommitTs, TableId};
 use crate::memory::MemoryKind;
 use crate::schema::TableSchema;
 use crate::version::{Root, Snapshot, TableVersion};
@@ -57,6 +58,16 @@ impl Footing<'_> {
         Ok(())
     }
 
+    /// Refuses to hand numbers of columns on that others have drawn from since they were `seen`.
+    fn check_undrawn(&self, root: &Root, seen: &BTreeMap<(TableId, ColumnId), Option<u64>>) -> Result<()> {
+        match seen.iter().find(|(of, mark)| self.state.numbers.get(of) != mark.as_ref()) {
+            None => Ok(()),
+            Some(((table, _), _)) => {
+                Err(root.catalog.table(*table).map_or_else(catalog_conflict, |t| table_conflict(t)))
+            }
+        }
+    }
+
     /// Refuses to take something away that a view may read which was made since the snapshot.
     fn check_unread(&self) -> Result<()> {
         if self.state.view_made > self.since { Err(catalog_conflict()) } else { Ok(()) }
@@ -74,6 +85,7 @@ impl Engine {
         ts: CommitTs,
     ) -> Result<()> {
         let footing = Footing { state: &lock.state, since: snapshot.ts(), alone: prepared.alone };
+        footing.check_undrawn(root, &prepared.numbers_seen)?;
         match prepared.catalog.as_ref().filter(|_| Arc::ptr_eq(&root.catalog, &snapshot.root().catalog)) {
             Some(finished) => root.catalog = finished.clone(),
             None => {
@@ -166,21 +178,21 @@ impl Engine {
             DdlChange::Create(_) | DdlChange::CreateNamespace(_) | DdlChange::DropNamespace(_) => {}
             DdlChange::Drop(schema) => {
                 state.stamps.remove(&schema.id);
-                state.numbers.retain(|(table, _), _| *table != schema.id);
+                self.end_numbers(state, schema.id, |_| true, ts);
                 state.relation_changed = ts;
                 self.forget_containers(state, before, schema.id, ts);
             }
             DdlChange::Alter { after, .. } => {
                 state.note_write(after.id, ts);
-                let counts = |id| after.column(id).is_some_and(|column| column.identity.is_some());
-                state.numbers.retain(|(table, column), _| *table != after.id || counts(*column));
+                let ends = |id| after.column(id).is_none_or(|column| column.identity.is_none());
+                self.end_numbers(state, after.id, ends, ts);
                 state.relation_changed = ts;
             }
             DdlChange::Truncate { schema, restart_identity } => {
                 let stamp = state.note_write(schema.id, ts);
                 if *restart_identity {
                     stamp.numbers_restarted = ts;
-                    state.numbers.retain(|(table, _), _| *table != schema.id);
+                    self.end_numbers(state, schema.id, |_| true, ts);
                     self.numbers.begin_anew(schema.id);
                 }
                 self.forget_containers(state, before, schema.id, ts);

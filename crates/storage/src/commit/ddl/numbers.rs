@@ -9,7 +9,8 @@
 //! 4. A clean close gives back what no one has drawn ([`Engine::return_numbers`]); after a crash the rest of a block is
 //!    a gap.
 //! 5. TRUNCATE ... RESTART IDENTITY begins anew at its commit: a block of an older era is then worth nothing, and rows
-//!    with numbers that were drawn before cannot be committed any more (`TableStamp::numbers_restarted`).
+//!    with numbers that were drawn before cannot be committed any more (`TableStamp::numbers_restarted`). What was taken
+//!    until then is remembered for older snapshots ([`EndedNumbers`]): UNLOAD and EXPORT write it beside their rows.
 //!
 //! Invariants: a number is below the mark of a durable record before anybody has it; whoever holds a column's lock may
 //! take the commit lock, never the other way round. It does not own: numbers of tables that are not committed
@@ -22,7 +23,7 @@ use std::sync::atomic::Ordering;
 use super::blocks::{Block, Column};
 use crate::commit::Engine;
 use crate::commit::conflict::table_conflict;
-use crate::commit::engine::CommitLock;
+use crate::commit::engine::{CommitLock, CommitState};
 use crate::commit::record::CommitEncoder;
 use crate::error::{Error, Result, sqlstate};
 use crate::ids::{ColumnId, CommitTs, SchemaVersion, TableId};
@@ -42,6 +43,37 @@ pub struct NumberSource {
     increment: i64,
     /// How many there are.
     count: u64,
+}
+
+/// Numbers of a column as somebody has found them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NumbersSeen {
+    /// How many anybody has.
+    pub taken: u64,
+    /// How many are reserved, if any were ever.
+    pub mark: Option<u64>,
+}
+
+/// What was taken of a column whenever its counting ended: with TRUNCATE ... RESTART IDENTITY, the column, or its table.
+/// Ascending by timestamp.
+#[derive(Debug, Default)]
+pub struct EndedNumbers(Vec<(CommitTs, u64)>);
+
+impl EndedNumbers {
+    fn push(&mut self, ts: CommitTs, taken: u64) {
+        self.0.push((ts, taken));
+    }
+
+    /// What was taken in the era that a transaction at `at` sees, if that has ended.
+    fn at(&self, at: CommitTs) -> Option<u64> {
+        self.0.iter().find(|(ended, _)| *ended > at).map(|(_, taken)| *taken)
+    }
+
+    /// Forgets eras that nobody sees who stands at `oldest` or later; whether there are no others.
+    fn forget_before(&mut self, oldest: CommitTs) -> bool {
+        self.0.retain(|(ended, _)| *ended > oldest);
+        self.0.is_empty()
+    }
 }
 
 impl NumberSource {
@@ -233,22 +265,80 @@ impl Engine {
         Ok(strays.map(text).collect())
     }
 
-    /// How many numbers of each IDENTITY column are taken: those that anybody has who has asked before.
+    /// How many numbers of each IDENTITY column were taken when a transaction began that stands at `at`, or later: those
+    /// that rows may have which it sees. Where counting has begun anew since, or has ended with the column, these are
+    /// numbers of before.
     ///
     /// # Errors
     /// As [`Engine::lock`].
-    pub fn numbers_taken(&self) -> Result<BTreeMap<(TableId, ColumnId), u64>> {
-        let mut taken = self.lock()?.state.numbers.clone();
-        for (of, column) in self.numbers.all() {
-            let block = column.block.lock();
-            // What is left of a block nobody has.
-            if let Some(mark) = taken.get_mut(&of).filter(|mark| **mark == block.end)
-                && block.era == column.era.load(Ordering::Acquire)
-            {
-                *mark = block.next;
+    pub fn numbers_taken(&self, at: CommitTs) -> Result<BTreeMap<(TableId, ColumnId), u64>> {
+        let lock = self.lock()?;
+        let ended: BTreeMap<_, _> =
+            lock.state.ended_numbers.iter().filter_map(|(of, ended)| Some((*of, ended.at(at)?))).collect();
+        let mut taken = lock.state.numbers.clone();
+        // Eras as of these marks: a block of a later one says nothing of them.
+        let columns =
+            self.numbers.all().into_iter().map(|(of, column)| (of, column.era.load(Ordering::Acquire), column));
+        let columns: Vec<_> = columns.collect();
+        drop(lock);
+        for (of, era, column) in columns {
+            if let Some(mark) = taken.get_mut(&of) {
+                *mark = column.block.lock().taken_of(*mark, era);
             }
         }
+        taken.extend(ended);
         Ok(taken)
+    }
+
+    /// Under the lock: counting ends for the columns of `table` that `ends`, as of the commit at `ts`. What was taken
+    /// stays known to those who see rows of before.
+    pub(super) fn end_numbers(
+        &self,
+        state: &mut CommitState,
+        table: TableId,
+        ends: impl Fn(ColumnId) -> bool,
+        ts: CommitTs,
+    ) {
+        let oldest = self.oldest_at();
+        let marks = state.numbers.range((table, ColumnId(0))..).take_while(|((of, _), _)| *of == table);
+        let gone: Vec<_> = marks.filter(|((_, column), _)| ends(*column)).map(|(of, mark)| (*of, *mark)).collect();
+        for (of, mark) in gone {
+            state.numbers.remove(&of);
+            let ended = state.ended_numbers.entry(of).or_default();
+            ended.forget_before(oldest);
+            ended.push(ts, self.numbers.taken(of, mark));
+        }
+    }
+
+    /// Forgets what nobody stands before any more. Under the lock.
+    pub(in crate::commit) fn forget_ended_numbers(&self, state: &mut CommitState) {
+        if !state.ended_numbers.is_empty() {
+            let oldest = self.oldest_at();
+            state.ended_numbers.retain(|_, ended| !ended.forget_before(oldest));
+        }
+    }
+
+    /// Where the oldest transaction stands, or the next one will.
+    fn oldest_at(&self) -> CommitTs {
+        // In this order: a snapshot that is not seen was taken at this mark or later.
+        let visible = self.timeline.visible();
+        self.timeline.oldest_snapshot().map_or(visible, |oldest| oldest.min(visible))
+    }
+
+    /// How many numbers of column `of` anybody has, and the mark below which they lie: while the mark stands nobody gets
+    /// another one. What was left at hand is lost to who would draw next, unless the mark goes.
+    ///
+    /// # Errors
+    /// As [`Engine::lock`].
+    pub fn close_block(&self, of: (TableId, ColumnId)) -> Result<NumbersSeen> {
+        let column = self.numbers.column(of);
+        let mut block = column.block.lock();
+        let lock = self.lock()?;
+        let mark = lock.state.numbers.get(&of).copied();
+        let taken = block.taken_of(mark.unwrap_or(0), column.era.load(Ordering::Acquire));
+        drop(lock);
+        block.end = block.next;
+        Ok(NumbersSeen { taken, mark })
     }
 
     /// Gives numbers that are reserved and not drawn back, for whoever opens the database next: a clean end leaves no

@@ -206,6 +206,7 @@ impl Engine {
                 delta_starts: DeltaStarts::of(&present, &parts.delta_starts),
                 asides: parts.asides,
                 numbers: parts.numbers,
+                ended_numbers: BTreeMap::new(),
                 view_made: CommitTs::ZERO,
                 relation_changed: CommitTs::ZERO,
             }),
@@ -310,9 +311,15 @@ impl Engine {
         self.load_threads
     }
 
-    /// A merge that reads `runs` begins.
-    pub fn begin_merging(&self, runs: &[RunId]) {
+    /// A merge that reads `runs` begins. From here on no load makes them longer: one that was under the commit lock, and
+    /// has not seen the claim, is in the present by now.
+    ///
+    /// # Errors
+    /// As [`Engine::lock`]; the claim stands then.
+    pub fn begin_merging(&self, runs: &[RunId]) -> Result<()> {
         self.merging.lock().extend(runs);
+        drop(self.lock()?);
+        Ok(())
     }
 
     /// It has ended.
@@ -419,6 +426,7 @@ impl Engine {
                 }
             }
             *dropped = kept;
+            self.forget_ended_numbers(&mut lock.state);
         }
         let mut files = Vec::new();
         let mut let_go = |segment: &Segment| {

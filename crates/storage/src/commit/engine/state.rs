@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::commit::conflict::table_conflict;
+use crate::commit::ddl::numbers::EndedNumbers;
 use crate::commit::delta_starts::DeltaStarts;
 use crate::commit::recent::RecentDeletes;
 use crate::disk::AsideFile;
@@ -48,6 +49,8 @@ pub struct CommitState {
     pub(in crate::commit) asides: Vec<(CommitTs, Arc<AsideFile>)>,
     /// Numbers taken of each IDENTITY column.
     pub(in crate::commit) numbers: BTreeMap<(TableId, ColumnId), u64>,
+    /// And until they began anew, or their columns went, for those who see rows of before.
+    pub(in crate::commit) ended_numbers: BTreeMap<(TableId, ColumnId), EndedNumbers>,
     /// The last commit that made a view.
     pub(in crate::commit) view_made: CommitTs,
     /// The last commit that dropped or altered what a view may read.

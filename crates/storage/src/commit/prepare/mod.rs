@@ -19,7 +19,7 @@ use crate::deletes::{DeleteCollector, DeleteSet, Lookups, named_bytes};
 use crate::delta_store::DeltaGeneration;
 use crate::disk::AsideFile;
 use crate::error::Result;
-use crate::ids::{CommitTs, ContainerId, KeyId, RowRef, RunId, SchemaVersion};
+use crate::ids::{ColumnId, CommitTs, ContainerId, KeyId, RowRef, RunId, SchemaVersion, TableId};
 use crate::limits;
 use crate::main_store::{Run, RunSegment, write_runs_aside};
 use crate::order::first_shared_key;
@@ -48,6 +48,8 @@ pub(super) struct Prepared {
     pub catalog: Option<Arc<Catalog>>,
     /// See [`WriteSet::alone`].
     pub alone: bool,
+    /// See [`WriteSet::numbers_seen`].
+    pub numbers_seen: BTreeMap<(TableId, ColumnId), Option<u64>>,
     /// So much is deleted that the lock has no time for each row, or each container: see [`Intents`].
     intends: bool,
 }
@@ -394,6 +396,7 @@ impl Prepared {
             ddl: writes.ddl.clone(),
             catalog: writes.catalog.clone(),
             alone: writes.alone,
+            numbers_seen: writes.numbers_seen.clone(),
             intends: false,
         };
         let changed = prepared.at.ts() != snapshot.ts();

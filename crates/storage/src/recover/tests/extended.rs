@@ -178,7 +178,7 @@ fn a_run_that_is_merged_is_left_alone() {
     assert_eq!(runs(&t), [2 * LOAD as u64]);
     // Where it is known the load makes a run of its own.
     let merging = ids_of(&t);
-    engine.begin_merging(&merging);
+    engine.begin_merging(&merging).unwrap();
     let merged = outcome();
     load(&t, 2);
     assert_eq!(runs(&t), [2 * LOAD as u64, LOAD as u64]);

@@ -2,6 +2,7 @@
 
 mod alter;
 mod catalog;
+mod ended_numbers;
 mod identity;
 mod truncate;
 

@@ -4,6 +4,8 @@
 //! join with ON in the place of USING or NATURAL. It does not own: where the columns come from, and who means them (the
 //! module above).
 
+use std::collections::HashSet;
+
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CharacterLength, DataType as SqlType, Expr, Ident, Join, JoinConstraint, JoinOperator, ObjectName,
     TableFactor, TableWithJoins, Value,
@@ -26,6 +28,21 @@ pub(super) struct Column {
     pub(super) data_type: Option<DataType>,
     /// Whether it is that of both sides of a join.
     pub(super) is_merged: bool,
+}
+
+impl Column {
+    /// Whether its name is internal (`duplicate_names`): outside it means nothing.
+    pub(super) fn is_internal(&self) -> bool {
+        without_mark(&self.name) != self.name
+    }
+
+    /// The table in front of its name; `None` for that of both sides of a join.
+    fn table(&self) -> Option<&Ident> {
+        match &self.expr {
+            Expr::CompoundIdentifier(idents) if !self.is_merged => idents.first(),
+            _ => None,
+        }
+    }
 }
 
 /// Columns of FROM, in the order of `*`.
@@ -66,13 +83,14 @@ impl Columns {
         self.others |= more.others;
     }
 
-    /// Fails if `columns`, those of one name, are items of one query of FROM: nobody can say which is meant.
+    /// Fails if two of `columns`, those of one name, are of one table, or if one has an internal name, which the planner
+    /// would not find among them. (It finds others that are ambiguous.)
     ///
     /// # Errors
     /// 42702.
     pub(super) fn check_one<'c>(mut columns: impl Iterator<Item = &'c Column>, reference: &[&str]) -> Result<()> {
-        let is_ambiguous = |column: &Column| without_mark(&column.name) != column.name;
-        if !columns.any(is_ambiguous) {
+        let mut tables = HashSet::new();
+        if !columns.any(|column| column.is_internal() || !tables.insert(column.table())) {
             return Ok(());
         }
         let message = format!("column reference \"{}\" is ambiguous", reference.join("."));
@@ -137,7 +155,7 @@ pub(super) fn merges(operator: &JoinOperator) -> bool {
 }
 
 /// Whether the columns of `from` are other than those of its tables one after the other.
-pub(super) fn merges_itself(from: &TableWithJoins) -> bool {
+pub(crate) fn merges_itself(from: &TableWithJoins) -> bool {
     let of_factor = |factor: &TableFactor| match factor {
         TableFactor::NestedJoin { table_with_joins, alias: None } => merges_itself(table_with_joins),
         _ => false,

@@ -11,7 +11,7 @@
 //!    of `*`. It is done in the tree because a plan has forgotten which name was written: `k` and `a.k` are one column
 //!    there.
 //! 2. Items beside a `*` that have the name of one of its columns get another (`duplicate_names`). A `*` becomes the
-//!    list of its columns where DataFusion's list would be another.
+//!    list of its columns where DataFusion's list would be another. What means a column with an internal name says that.
 //! 3. HAVING, and ORDER BY in expressions, mean columns of FROM, not select items of that name ([`order_by`]).
 //! 4. An alias that names some of a table's columns names the others as they are called.
 //! 5. Tables of one name in two schemas get names of their own ([`tables`]).
@@ -39,7 +39,8 @@ use datafusion::sql::sqlparser::ast::{
 };
 use mainstem_storage::{Error, Result};
 
-use self::join_columns::{Column, Columns, Table, constraint, joined, merges_itself, unknown_columns};
+pub(crate) use self::join_columns::merges_itself;
+use self::join_columns::{Column, Columns, Table, constraint, joined, unknown_columns};
 use self::needs::Needs;
 use self::order_by::{name_distinct, order_above, reads_hidden};
 use self::select_items::{
@@ -49,7 +50,7 @@ use self::select_items::{
 use self::tables::{called, check_once, last, unseen};
 use super::KnownTable;
 use super::column_names::{name_of, own_name_of_item};
-use super::duplicate_names::{beside_star, name_repeated};
+use super::duplicate_names::{Naming, beside_star, name_items, name_repeated};
 use crate::analyze::ast::expr::bare;
 use crate::names::without_mark;
 use crate::sql::{TableName, fold, query_of};
@@ -60,7 +61,11 @@ use crate::walk::{walk, walk_mut};
 /// # Errors
 /// 42703, 42701 and 42702 for what USING names; 42P01, 42P09 and 42712 for tables that are none, or two; 0A000 where
 /// columns that a name could mean are not known.
-pub(crate) fn resolve_names(statement: &mut Statement, known: &dyn Fn(&TableName) -> Option<KnownTable>) -> Result<()> {
+pub(crate) fn resolve_names(
+    statement: &mut Statement,
+    naming: Naming,
+    known: &dyn Fn(&TableName) -> Option<KnownTable>,
+) -> Result<()> {
     let mut found = Needs::default();
     let ControlFlow::Continue(()) = walk(statement, &mut found);
     if !found.any && found.several.is_empty() {
@@ -68,6 +73,7 @@ pub(crate) fn resolve_names(statement: &mut Statement, known: &dyn Fn(&TableName
     }
     let mut scopes = Scopes {
         known,
+        naming,
         with: Vec::new(),
         scopes: Vec::new(),
         items: HashSet::new(),
@@ -99,6 +105,7 @@ type Found<T> = std::result::Result<T, Stop>;
 
 struct Scopes<'a> {
     known: &'a dyn Fn(&TableName) -> Option<KnownTable>,
+    naming: Naming,
     /// The queries of WITH that can be named, the innermost last.
     with: Vec<(String, Outputs)>,
     /// The outer queries what is looked at, the innermost last.
@@ -160,7 +167,7 @@ impl Scopes<'_> {
     /// Looks through ORDER BY of `query`, a SELECT from the columns `scope`. (Set operations are ordered by the columns
     /// that they give.)
     fn order_by(&mut self, query: &mut Query, scope: Columns) -> Found<()> {
-        let SetExpr::Select(select) = &*query.body else { return Ok(()) };
+        let SetExpr::Select(select) = &mut *query.body else { return Ok(()) };
         let Some(OrderByKind::Expressions(keys)) = query.order_by.as_mut().map(|order_by| &mut order_by.kind) else {
             return Ok(());
         };
@@ -217,7 +224,10 @@ impl Scopes<'_> {
         expand_excluding(&mut select.projection, &scope)?;
         if beside_star(&select.projection) {
             let starred = starred(&select.projection, &scope);
-            name_repeated(&mut select.projection, &starred);
+            if !is_named {
+                name_repeated(&mut select.projection, &starred);
+            }
+            name_items(&mut select.projection, &starred, self.naming);
         }
         if is_merging || repeats(&select.projection) && !scope.others {
             expand(&mut select.projection, &scope)?;
@@ -293,8 +303,15 @@ impl Scopes<'_> {
         if let [table, column] = idents.as_slice() {
             let (table, column) = (fold(table), fold(column));
             if let Some(scope) = self.scopes.iter().rev().find(|scope| scope.has(&table)) {
-                let columns = scope.of(&table).filter(|known| without_mark(&known.name) == column);
-                Columns::check_one(columns.filter(|known| known.name != column), &[&table, &column])?;
+                let columns = || scope.of(&table).filter(|known| without_mark(&known.name) == column);
+                match columns().count() {
+                    1 => {
+                        if let Some(column) = columns().find(|known| known.is_internal()) {
+                            *idents = vec![quoted(&table), quoted(&column.name)];
+                        }
+                    }
+                    _ => Columns::check_one(columns(), &[&table, &column])?,
+                }
             }
         }
         if self.several.is_empty() || self.scopes.is_empty() {
@@ -314,10 +331,7 @@ impl Scopes<'_> {
     /// A select item keeps the name that it has by its column.
     fn item(&mut self, item: &mut SelectItem) -> Found<()> {
         let SelectItem::UnnamedExpr(expr) = item else { return self.expressions(item) };
-        let name = match bare(expr) {
-            Expr::Identifier(ident) => Some(fold(ident)),
-            _ => None,
-        };
+        let name = name_of(expr);
         self.expressions(expr)?;
         if let Some(name) = name.filter(|name| name_of(expr).as_ref() != Some(name)) {
             *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias: quoted(&name) };
@@ -466,7 +480,9 @@ impl Scopes<'_> {
                 (Some(column), None) if column.is_merged && may_be_others => {
                     return Err(unknown_columns(&format!("the name \"{name}\"")));
                 }
-                (Some(column), None) => return Ok(column.is_merged.then(|| column.expr.clone())),
+                (Some(column), None) => {
+                    return Ok((column.is_merged || column.is_internal()).then(|| column.expr.clone()));
+                }
                 (Some(_), Some(_)) => return Columns::check_one(scope.named(name), &[name]).map(|()| None),
                 (None, _) => may_be_others |= scope.others,
             }

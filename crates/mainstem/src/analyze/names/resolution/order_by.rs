@@ -20,6 +20,7 @@ use super::join_columns::Columns;
 use super::select_items::{expand, hides, quoted};
 use crate::analyze::ast::expr::{bare, is_star};
 use crate::analyze::names::column_names::{mentioned, name_of};
+use crate::analyze::names::duplicate_names::{is_same, marked};
 use crate::analyze::names::output_names::title;
 use crate::sql::{fold, query_of, state};
 
@@ -41,7 +42,7 @@ pub(super) fn reads_hidden(keys: &[OrderByExpr], select: &Select, scope: &Column
 ///
 /// # Errors
 /// 42P10 for one that is none and reads what items hide; the planner finds the others.
-pub(super) fn name_distinct(keys: &mut [OrderByExpr], select: &Select, scope: &Columns) -> Result<()> {
+pub(super) fn name_distinct(keys: &mut [OrderByExpr], select: &mut Select, scope: &Columns) -> Result<()> {
     if select.distinct != Some(Distinct::Distinct) {
         return Ok(());
     }
@@ -50,16 +51,28 @@ pub(super) fn name_distinct(keys: &mut [OrderByExpr], select: &Select, scope: &C
         if matches!(bare(&key.expr), Expr::Identifier(_) | Expr::Value(_)) {
             continue;
         }
-        let of_item = |item: &SelectItem| match item {
-            SelectItem::ExprWithAlias { expr, alias } if bare(expr) == bare(&key.expr) => Some(alias.clone()),
-            _ => None,
-        };
-        let Some(alias) = select.projection.iter().find_map(of_item) else {
-            if mentioned(&key.expr).is_disjoint(&hidden) {
-                continue;
+        let mut items = (1..).zip(&mut select.projection);
+        let is_key = |item: &SelectItem| match item {
+            SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
+                is_same(expr.clone(), key.expr.clone())
             }
-            let message = "for SELECT DISTINCT, ORDER BY expressions must appear in select list";
-            return Err(Error::invalid(state::INVALID_REFERENCE, message));
+            _ => false,
+        };
+        let alias = match items.find(|(_, item)| is_key(item)) {
+            Some((_, SelectItem::ExprWithAlias { alias, .. })) => alias.clone(),
+            // The planner finds columns.
+            Some((position, item @ SelectItem::UnnamedExpr(_))) if name_of(&key.expr).is_none() => {
+                let SelectItem::UnnamedExpr(expr) = &*item else { continue };
+                let alias = marked(&title(expr), position);
+                *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias: alias.clone() };
+                alias
+            }
+            Some(_) => continue,
+            None if mentioned(&key.expr).is_disjoint(&hidden) => continue,
+            None => {
+                let message = "for SELECT DISTINCT, ORDER BY expressions must appear in select list";
+                return Err(Error::invalid(state::INVALID_REFERENCE, message));
+            }
         };
         key.expr = Expr::Identifier(alias);
     }

@@ -166,6 +166,7 @@ impl Planner {
         self.interruption.watch(&cancel);
         self.dynamic_filters.set(source.settings.dynamic_filter_min_rows());
         self.merge_joins.set(source.settings.merge_join_min_rows());
+        self.derived_properties.set(source.settings.derived_properties());
         if let Some(mut physical) = kept.physical.try_lock()
             && let Some(run) = self.physical_run(runtime, kept, &mut physical, source, &cancel)?
         {
