@@ -309,7 +309,12 @@ impl<'a> Generator<'a> {
         match self.choices.weighted(&[10, 3, 3, 3, if before.is_empty() { 0 } else { 1 }, 1]) {
             0 => {
                 let at = self.choices.below(from.atoms.len());
-                Item { sql: from.atoms[at].sql.clone(), data_type: from.atoms[at].data_type, atom: Some(at), is_window: false }
+                Item {
+                    sql: from.atoms[at].sql.clone(),
+                    data_type: from.atoms[at].data_type,
+                    atom: Some(at),
+                    is_window: false,
+                }
             }
             1 => {
                 let data_type = self.any_atom(&from.atoms).data_type;
@@ -341,7 +346,12 @@ impl<'a> Generator<'a> {
             return Item { sql: from.atoms[at].sql.clone(), data_type, atom: Some(at), is_window: false };
         }
         let made = self.expression(&from.atoms, data_type, 1);
-        Item { sql: sql(&format!("CAST({{}} AS {})", data_type.name()), &[&made]), data_type, atom: None, is_window: false }
+        Item {
+            sql: sql(&format!("CAST({{}} AS {})", data_type.name()), &[&made]),
+            data_type,
+            atom: None,
+            is_window: false,
+        }
     }
 
     /// GROUP BY keys, perhaps in grouping sets, and HAVING.

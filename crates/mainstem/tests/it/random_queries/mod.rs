@@ -111,7 +111,8 @@ impl Campaign {
             let mut choices = choices_of(seed, statement);
             let case = case(&mut Generator::new(&mut choices, &setup.tables));
             let list = choices.taken.clone();
-            let failure = failure_of(&stage, &case, &Way::some(&mut choices), |verdict| self.seen.lock().unwrap().note(verdict));
+            let failure =
+                failure_of(&stage, &case, &Way::some(&mut choices), |verdict| self.seen.lock().unwrap().note(verdict));
             self.seen.lock().unwrap().statements += 1;
             if let Some(failure) = failure {
                 self.fail(seed, statement, &setup, &stage, &list, &failure);

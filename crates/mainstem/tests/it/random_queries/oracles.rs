@@ -41,8 +41,7 @@ pub enum Way {
 impl Way {
     /// The ways in which a statement is run, after [`Way::Heap`]: planning takes most of the time, so there are few.
     pub fn some(choices: &mut Choices) -> Vec<Self> {
-        let others =
-            [Self::InSteps, Self::Prepared, Self::Again, Self::Underived, Self::InThree, Self::LittleMemory];
+        let others = [Self::InSteps, Self::Prepared, Self::Again, Self::Underived, Self::InThree, Self::LittleMemory];
         let mut ways = vec![Self::Placed];
         for _ in 0..1 + choices.below(2) {
             let way = others[choices.weighted(&[4, 4, 3, 2, 2, 1])];

@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use super::choices::{Choices, Span};
 use super::generator::Generator;
-use super::postgres::canonical;
 use super::oracles::{Stage, Verdict, Way, compare};
+use super::postgres::canonical;
 use super::schema::{Setup, Step};
 use super::writes::{Case, case};
 
