@@ -319,6 +319,7 @@ placement_matrix!(
         numbers,
         offsets,
         outer_items,
+        output_names,
         predicates,
         prepared_nulls,
         prepared_statistics,

@@ -91,7 +91,7 @@ fn without_repetitions(set: &mut Expr) {
     let distinct = |members: Vec<Expr>| {
         let mut kept: Vec<Expr> = Vec::with_capacity(members.len());
         for member in members {
-            if !kept.iter().any(|known| are_one(known, &member)) {
+            if !kept.iter().any(|known| is_same(known.clone(), member.clone())) {
                 kept.push(member);
             }
         }
@@ -104,23 +104,12 @@ fn without_repetitions(set: &mut Expr) {
 fn repeats<'e>(members: impl Iterator<Item = &'e Expr>) -> bool {
     let mut seen: Vec<&Expr> = Vec::new();
     for member in members {
-        if seen.iter().any(|known| are_one(known, member)) {
+        if seen.iter().any(|known| is_same((*known).clone(), member.clone())) {
             return true;
         }
         seen.push(member);
     }
     false
-}
-
-/// Whether two expressions are one to the planner: `+ a` is `a`.
-fn are_one(left: &Expr, right: &Expr) -> bool {
-    fn unsigned(expr: &Expr) -> &Expr {
-        match expr {
-            Expr::Nested(inner) | Expr::UnaryOp { op: UnaryOperator::Plus, expr: inner } => unsigned(inner),
-            expr => expr,
-        }
-    }
-    is_same(unsigned(left).clone(), unsigned(right).clone())
 }
 
 /// What stands behind the signs of `expr`.

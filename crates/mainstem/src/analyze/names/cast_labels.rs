@@ -17,9 +17,9 @@ use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{
     self, ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
-use datafusion::sql::sqlparser::ast::{Expr, OrderBy, Query, Select, TypedString, Value, VisitorMut};
+use datafusion::sql::sqlparser::ast::{Expr, OrderBy, Query, Select, TypedString, UnaryOperator, Value, VisitorMut};
 
-use crate::analyze::ast::expr::call;
+use crate::analyze::ast::expr::{bare, call};
 use crate::walk::walk_mut;
 
 /// The function, `"cast to"(value, 'TYPE')`: its value.
@@ -63,6 +63,8 @@ impl VisitorMut for CastLabel {
         }
         let label = match &*expr {
             Expr::Cast { data_type, .. } | Expr::TypedString(TypedString { data_type, .. }) => data_type.to_string(),
+            // It is no part of a plan.
+            Expr::UnaryOp { op: UnaryOperator::Plus, expr } if !matches!(bare(expr), Expr::Value(_)) => "+".to_owned(),
             Expr::Subquery(query) => {
                 let text = query.to_string();
                 let known = self.subqueries.iter().position(|known| *known == text);

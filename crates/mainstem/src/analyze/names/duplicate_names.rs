@@ -67,7 +67,7 @@ impl VisitorMut for Duplicates {
         let mut with = query.with.iter_mut().flat_map(|with| &mut with.cte_tables);
         let named = with.try_for_each(|cte| name_ambiguous(&mut cte.query));
         if self.naming >= Naming::Items {
-            hide_dotted(query);
+            hide_dotted(&mut query.body, &mut query.order_by);
         }
         match named.and_then(|()| check_order(query)) {
             Err(error) => ControlFlow::Break(error),
@@ -147,9 +147,17 @@ fn name_ambiguous(query: &mut Query) -> Result<()> {
     Ok(())
 }
 
-/// Gives internal names to the items of `query` whose aliases may be what DataFusion calls a column with its table.
-fn hide_dotted(query: &mut Query) {
-    let SetExpr::Select(select) = &mut *query.body else { return };
+/// Gives internal names to items of `body` whose aliases may be what DataFusion calls a column with its table, and to
+/// what means them in `order_by`.
+fn hide_dotted(body: &mut SetExpr, order_by: &mut Option<OrderBy>) {
+    let select = match body {
+        SetExpr::Select(select) => select,
+        SetExpr::SetOperation { left, right, .. } => {
+            hide_dotted(left, order_by);
+            return hide_dotted(right, &mut None);
+        }
+        _ => return,
+    };
     for (position, item) in (1..).zip(&mut select.projection) {
         let SelectItem::ExprWithAlias { alias, .. } = item else { continue };
         let name = fold(alias);
@@ -157,13 +165,14 @@ fn hide_dotted(query: &mut Query) {
             continue;
         }
         *alias = marked(&name, position);
-        if let Some(OrderByKind::Expressions(keys)) = query.order_by.as_mut().map(|order_by| &mut order_by.kind) {
-            for key in keys {
-                if let Expr::Identifier(ident) = &mut key.expr
-                    && fold(ident) == name
-                {
-                    *ident = alias.clone();
-                }
+        let Some(OrderByKind::Expressions(keys)) = order_by.as_mut().map(|order_by| &mut order_by.kind) else {
+            continue;
+        };
+        for key in keys {
+            if let Expr::Identifier(ident) = &mut key.expr
+                && fold(ident) == name
+            {
+                *ident = alias.clone();
             }
         }
     }

@@ -110,7 +110,7 @@ impl Grouped<'_> {
         by.iter().for_each(|expr| members(expr, &mut groups));
         // An alias may be a column of FROM instead: then it is labelled in vain.
         groups.iter_mut().for_each(|group| *group = item_of(group, &select.projection).map_or(*group, bare));
-        if !groups.iter().any(|group| matches!(group, Expr::Cast { .. })) {
+        if groups.iter().all(|group| std::ptr::eq(without_casts(group), *group)) {
             return false;
         }
         let mut names = HashSet::new();

@@ -74,7 +74,13 @@ impl OutputNames {
             }
             Some(name)
         });
-        let names: Vec<Option<String>> = names.collect();
+        let mut names: Vec<Option<String>> = names.collect();
+        // A name may be what DataFusion calls a column with its table.
+        if names.iter().flatten().any(|name| name.contains('.')) {
+            for (name, field) in names.iter_mut().zip(fields) {
+                name.get_or_insert_with(|| field.name().clone());
+            }
+        }
         match plan {
             LogicalPlan::Projection(Projection { expr, input, .. }) => {
                 let named = expr.into_iter().zip(names).map(|(expr, name)| match name {

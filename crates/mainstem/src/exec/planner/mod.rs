@@ -5,6 +5,7 @@ mod files;
 mod function_names;
 mod kept;
 mod memory;
+mod naming;
 mod parsed_views;
 mod recursive_query;
 mod size;
@@ -42,6 +43,7 @@ use self::files::StatementFiles;
 use self::function_names::{check_calls, with_similar_functions};
 pub(crate) use self::kept::KeptPlan;
 use self::memory::WithinMemory;
+use self::naming::{NAMINGS, is_refused, with_tables};
 use self::parsed_views::ParsedViews;
 use self::size::{Size, is_in_file_order, size_of};
 use super::cancel::{Interruption, cancelable_joins};
@@ -56,10 +58,7 @@ use super::settings::Settings;
 use super::spilling::QueryBytes;
 use super::system_tables;
 use super::triggers::{self, PlanKinds};
-use crate::analyze::{
-    BesideStar, KnownTable, Naming, OutputNames, add_dependent_columns, balance, check_rows, mark_relations,
-    name_duplicates, resolve_names, resolve_types, rewrite, type_literals, with_settings,
-};
+use crate::analyze::{BesideStar, Naming, OutputNames, check_rows, resolve_types, rewrite, with_settings};
 use crate::error::from_datafusion;
 use crate::optimize::{
     computed_keys_as_columns, narrowed_patterns, ordered_joins, safely_analysed, short_circuit_expression,
@@ -74,14 +73,6 @@ use mainstem_postgres::function::{Carried, SessionSearchPath};
 
 /// Views over one another: each level makes plans deeper, which are walked by recursion.
 const VIEWS_DEEP_MAX: usize = 32;
-
-/// How a statement is named, the next one where DataFusion finds two things of one name.
-const NAMINGS: [(BesideStar, Naming); 4] = [
-    (BesideStar::All, Naming::Repeated),
-    (BesideStar::All, Naming::Items),
-    (BesideStar::All, Naming::Expressions),
-    (BesideStar::Mentioned, Naming::Expressions),
-];
 
 /// What views are planned with.
 #[derive(Clone, Copy, Debug)]
@@ -205,9 +196,7 @@ impl Planner {
             guessed |= rewrite(&mut worded, beside);
             let is_last = attempts.peek().is_none_or(|(beside, _)| *beside == BesideStar::Mentioned && !guessed);
             match self.plan_worded(runtime, worded, source, naming) {
-                Err(error)
-                    if !is_last
-                        && [sqlstate::DUPLICATE_COLUMN, state::AMBIGUOUS_COLUMN].contains(&error.sqlstate()) => {}
+                Err(error) if !is_last && is_refused(&error) => {}
                 plan => return plan,
             }
         }
@@ -523,32 +512,6 @@ impl Planner {
         self.files.clear();
         self.catalog.clear();
     }
-}
-
-/// Says `statement` in words that depend on the tables it names.
-fn with_tables(statement: &mut Ast, source: &Source<'_>, files: &StatementFiles, naming: Naming) -> Result<()> {
-    let (catalog, names) = (source.transaction.catalog(), source.settings.names());
-    let table = |name: &TableName| match name.schema.as_deref() {
-        Some(schema @ (SYSTEM | INFORMATION)) => {
-            let columns = SystemTables::columns(schema, &name.name);
-            let columns = columns.fields().iter().map(|field| field.name().clone());
-            Some(KnownTable::of_columns(schema, columns.collect())).filter(|table| !table.columns.is_empty())
-        }
-        Some(FILES_SCHEMA) => files.known(&name.name),
-        Some(TARGET_SCHEMA) => {
-            let target = source.target.as_ref()?;
-            let table = target.schema().clone();
-            Some(KnownTable::of(&table.namespace, Relation::Table(table.clone())))
-        }
-        _ => names.find(&catalog, name).map(|(full, relation)| KnownTable::of(&full.namespace, relation)),
-    };
-    balance(statement);
-    name_duplicates(statement, naming)?;
-    resolve_names(statement, naming, &table)?;
-    add_dependent_columns(statement, &table);
-    type_literals(statement);
-    mark_relations(statement, &table);
-    Ok(())
 }
 
 /// What is wrong with a plan whose names all mean something: one that is not found any more, or found twice, is of an
