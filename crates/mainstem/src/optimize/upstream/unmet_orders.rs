@@ -1,9 +1,9 @@
-//! Orders that an operator wants and does not get: `SELECT b AS x, b AS y FROM t UNION ALL SELECT d, d FROM u ORDER BY x,
-//! y`.
+//! Orders that an operator wants and does not get: `SELECT b AS x, b AS y FROM t UNION ALL SELECT d, d FROM u ORDER BY
+//! x, y`.
 //!
-//! DataFusion 55.2 pushes such a sort into the branches and below their projections, where both keys are one column, and
-//! one is left. Above, UNION ALL knows of no columns that are equal, and its rows are in the order of `x` only: the last
-//! check (`SanityCheckPlan`) refuses the plan ([issue 16171](https://github.com/apache/datafusion/issues/16171)).
+//! DataFusion 55.2 pushes such a sort into the branches and below their projections, where both keys are one column,
+//! and one is left. Above, UNION ALL knows of no columns that are equal, and its rows are in the order of `x` only: the
+//! last check (`SanityCheckPlan`) refuses the plan ([issue 16171](https://github.com/apache/datafusion/issues/16171)).
 //!
 //! Comes in: that check. Goes out: one that sorts where an operator lacks an order, if the check finds something, and
 //! looks again. It does not own: orders that DataFusion takes for met.
