@@ -17,7 +17,9 @@ use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{
     self, ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
-use datafusion::sql::sqlparser::ast::{Expr, OrderBy, Query, Select, TypedString, UnaryOperator, Value, VisitorMut};
+use datafusion::sql::sqlparser::ast::{
+    Expr, GroupByExpr, OrderBy, Query, Select, TypedString, UnaryOperator, Value, VisitorMut,
+};
 
 use crate::analyze::ast::expr::{bare, call};
 use crate::walk::walk_mut;
