@@ -144,23 +144,10 @@ fn physical(predicate: &Expr) -> Arc<dyn PhysicalExpr> {
     state.create_physical_expr(predicate.clone(), &schema).unwrap()
 }
 
-/// [Issue 22028](https://github.com/apache/datafusion/issues/22028): `interval_analysis`.
+/// [Issue 22028](https://github.com/apache/datafusion/issues/22028): `interval_analysis`. DataFusion alone fails for some
+/// predicates; of those that it is given none makes the analysis fail, whatever the bounds.
 #[test]
-fn canary_comparisons_of_comparisons_fail() {
-    let predicate = col("a").gt_eq(col("b")).eq(col("b").gt_eq(lit(5_i64)));
-    let kept = unanalysed(predicate.clone(), &DFSchema::try_from(schema()).unwrap());
-    let ranges = || (0..10).flat_map(|low| (low..10).map(move |high| (low, high)));
-    let mut failed = 0;
-    for bounds in ranges().flat_map(|a| ranges().map(move |b| [a, b, (0, 9), (0, 9), (0, 9)])) {
-        failed += usize::from(analysed(&predicate, &bounds).is_err());
-        analysed(&kept, &bounds).unwrap();
-    }
-    assert!(failed > 0, "it is analysed now");
-}
-
-/// No predicate makes the analysis fail, whatever the bounds.
-#[test]
-fn predicates_are_analysed_without_errors() {
+fn canary_predicates_are_analysed_with_errors() {
     let of_types = DFSchema::try_from(schema()).unwrap();
     let (mut failed, mut kept) = (0, 0);
     for seed in 0..20_000 {
@@ -174,7 +161,7 @@ fn predicates_are_analysed_without_errors() {
         let result = catch_unwind(AssertUnwindSafe(|| analysed(&safe, &bounds)));
         assert!(matches!(result, Ok(Ok(()))), "seed {seed}: {safe} over {bounds:?}: {result:?}");
     }
-    assert!(failed > 10 && kept > 1000, "{failed} predicates fail without us, {kept} stay as they are");
+    assert!(failed > 10 && kept > 1000, "{failed} predicates fail in DataFusion alone, {kept} stay as they are");
 }
 
 fn bounds(random: &mut StdRng, at: usize) -> (i64, i64) {
