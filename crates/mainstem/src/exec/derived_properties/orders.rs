@@ -27,6 +27,7 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, InputOrd
 
 use crate::exec::merge_joins::MergeJoin;
 use crate::exec::sort::RadixSort;
+use crate::exec::streaming::RankingWindow;
 
 type Plan = Arc<dyn ExecutionPlan>;
 type Order = Vec<PhysicalSortExpr>;
@@ -88,6 +89,11 @@ pub(super) fn of(operator: &Plan) -> Vec<Order> {
     }
     if let Some(window) = operator.downcast_ref::<WindowAggExec>() {
         return mapped(window, window.input(), |column| Some(column.index()));
+    }
+    if operator.is::<RankingWindow>()
+        && let [input] = operator.children()[..]
+    {
+        return mapped(operator.as_ref(), input, |column| Some(column.index()));
     }
     if let Some(aggregate) = operator.downcast_ref::<AggregateExec>() {
         return through_groups(aggregate);

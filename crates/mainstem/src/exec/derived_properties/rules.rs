@@ -16,6 +16,8 @@ type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 const LOGICAL: &[&str] = &[
     // What is constant is computed there, and some functions have no other form.
     "simplify_expressions",
+    // Keys of groups that are there twice are one column in plans.
+    "eliminate_duplicated_expr",
     "rewrite_set_comparison",
     "replace_distinct_aggregate",
     "decorrelate_predicate_subquery",
