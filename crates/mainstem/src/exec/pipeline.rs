@@ -57,7 +57,7 @@ use mainstem_storage::database::Database;
 
 use super::cancel::interruptible;
 use super::code_aggregates::CodeAggregates;
-use super::derived_properties::{DeclaredPlans, Declaring};
+use super::derived_properties::{DeclaredPlans, declaring};
 use super::dynamic_filters::DynamicFilters;
 use super::eager_probes::EagerProbes;
 use super::generate_series::GenerateSeries;
@@ -212,7 +212,7 @@ pub(crate) fn template(storage: &Database, threads: usize) -> Result<SessionStat
         .with_physical_optimizer_rule(Arc::new(EagerProbes))
         .build();
     register(&mut state)?;
-    let rules = state.physical_optimizers().iter().cloned().map(Declaring::new).map(triggered);
+    let rules = state.physical_optimizers().iter().cloned().map(declaring).map(triggered);
     let physical = std::iter::once(Arc::new(DeclaredPlans) as _).chain(rules).collect();
     state = SessionStateBuilder::new_from_existing(state).with_physical_optimizer_rules(physical).build();
     Ok(interruptible(state))

@@ -14,7 +14,7 @@ pub(crate) use short_circuit::{short_circuit_expression, short_circuit_plan};
 pub(crate) use subquery_sorts::seen_sorts;
 pub(crate) use unique_keys::with_unique_keys;
 pub(crate) use upstream::{
-    OrderedOutput, answers_of_scans, computed_keys_as_columns, depends_on_order, exact_sums_beside_distinct, guarded,
-    null_safe_joins, null_safe_simplification, pushes_by_name, safe_group_limits, safely_analysed, simplified,
-    sort_keys_once, window_limits,
+    OrderedOutput, answers_of_scans, computed_keys_as_columns, exact_sums_beside_distinct, guarded, null_safe_joins,
+    null_safe_simplification, pushes_by_name, safe_group_limits, safely_analysed, simplified, sort_keys_once,
+    window_limits,
 };

@@ -33,12 +33,7 @@ pub(crate) fn seen_sorts(plan: LogicalPlan) -> Result<LogicalPlan> {
 
 /// `plan`, whose order somebody sees if `is_seen`.
 fn kept(plan: LogicalPlan, is_seen: bool) -> Result<Transformed<LogicalPlan>> {
-    let plan = plan.map_subqueries(|subquery| {
-        let LogicalPlan::Subquery(mut query) = subquery else { return kept(subquery, true) };
-        let inner = kept(Arc::unwrap_or_clone(query.subquery), true)?;
-        query.subquery = Arc::new(inner.data);
-        Ok(Transformed::new_transformed(LogicalPlan::Subquery(query), inner.transformed))
-    })?;
+    let plan = plan.map_subqueries(|query| kept(query, true))?;
     plan.transform_data(|plan| match plan {
         LogicalPlan::Sort(sort) if sort.fetch.is_none() && !is_seen => {
             Ok(Transformed::yes(kept(Arc::unwrap_or_clone(sort.input), false)?.data))

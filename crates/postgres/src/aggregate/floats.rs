@@ -300,7 +300,7 @@ mod tests {
         for part in parts {
             let values: ArrayRef = Arc::new(Float64Array::from(part.to_vec()));
             let mut accumulator = Extremes::<Float64Type>::new(greatest);
-            accumulator.update_batch(&[values.clone()], &vec![1; part.len()], None, 3).unwrap();
+            accumulator.update_batch(std::slice::from_ref(&values), &vec![1; part.len()], None, 3).unwrap();
             let state = accumulator.state(EmitTo::All).unwrap();
             whole.merge_batch(&state, &[0, 1, 2], 3).unwrap();
             let states = whole.convert_to_state(&[values], None).unwrap();

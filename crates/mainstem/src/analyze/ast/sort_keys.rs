@@ -1,8 +1,9 @@
 //! Sort keys that are there twice, and keys of DISTINCT ON: `SELECT DISTINCT ON (a, b) ... ORDER BY b, a, b, c`.
 //!
-//! SQL wants the keys of DISTINCT ON to come first in ORDER BY, in any order, and each as often as somebody likes; those
-//! that ORDER BY lacks follow. DataFusion wants them in the order in which they are written, once each, and reads a name
-//! or a number in DISTINCT ON as no select item. An aggregate of DISTINCT values wants as many sort keys as arguments.
+//! SQL wants the keys of DISTINCT ON to come first in ORDER BY, in any order, and each as often as somebody likes;
+//! those that ORDER BY lacks follow. DataFusion wants them in the order in which they are written, once each, and reads
+//! a name or a number in DISTINCT ON as no select item. An aggregate of DISTINCT values wants as many sort keys as
+//! arguments.
 //!
 //! Comes in: a query, or an expression. Goes out: the same, whose keys are there once each, those of DISTINCT ON in the
 //! order of ORDER BY. Where they do not come first the planner tells of it (42P10). It does not own: names of columns

@@ -17,7 +17,9 @@ use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{
     self, ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
-use datafusion::sql::sqlparser::ast::{Expr, OrderBy, Query, Select, TypedString, UnaryOperator, Value, VisitorMut};
+use datafusion::sql::sqlparser::ast::{
+    Expr, GroupByExpr, OrderBy, Query, Select, TypedString, UnaryOperator, Value, VisitorMut,
+};
 
 use crate::analyze::ast::expr::{bare, call};
 use crate::walk::walk_mut;
@@ -27,7 +29,9 @@ const CAST_LABEL: &str = "cast to";
 
 /// See the module.
 pub(super) fn label_casts(select: &mut Select, order_by: &mut Option<OrderBy>) {
-    let mut label = CastLabel::default();
+    let is_set = |expr: &Expr| matches!(expr, Expr::GroupingSets(_) | Expr::Rollup(_) | Expr::Cube(_));
+    let has_sets = matches!(&select.group_by, GroupByExpr::Expressions(by, _) if by.iter().any(is_set));
+    let mut label = CastLabel { has_sets, ..CastLabel::default() };
     let ControlFlow::Continue(()) = walk_mut(&mut select.projection, &mut label);
     let ControlFlow::Continue(()) = walk_mut(&mut select.group_by, &mut label);
     let ControlFlow::Continue(()) = walk_mut(&mut select.having, &mut label);
@@ -38,6 +42,8 @@ pub(super) fn label_casts(select: &mut Select, order_by: &mut Option<OrderBy>) {
 
 #[derive(Default)]
 struct CastLabel {
+    /// Whether there are grouping sets: in these `a` and `+ a` are two groups, one of which may be left out.
+    has_sets: bool,
     /// Queries around what is looked at: these label their own casts.
     queries: usize,
     /// The texts of subqueries: those of one text have one number.
@@ -63,8 +69,11 @@ impl VisitorMut for CastLabel {
         }
         let label = match &*expr {
             Expr::Cast { data_type, .. } | Expr::TypedString(TypedString { data_type, .. }) => data_type.to_string(),
-            // It is no part of a plan.
-            Expr::UnaryOp { op: UnaryOperator::Plus, expr } if !matches!(bare(expr), Expr::Value(_)) => "+".to_owned(),
+            Expr::UnaryOp { op: UnaryOperator::Plus, expr }
+                if self.has_sets && !matches!(bare(expr), Expr::Value(_)) =>
+            {
+                "+".to_owned()
+            }
             Expr::Subquery(query) => {
                 let text = query.to_string();
                 let known = self.subqueries.iter().position(|known| *known == text);

@@ -76,9 +76,12 @@ impl OutputNames {
         });
         let mut names: Vec<Option<String>> = names.collect();
         // A name may be what DataFusion calls a column with its table.
-        if names.iter().flatten().any(|name| name.contains('.')) {
-            for (name, field) in names.iter_mut().zip(fields) {
-                name.get_or_insert_with(|| field.name().clone());
+        for (name, (table, field)) in names.iter_mut().zip(plan.schema().iter()) {
+            if name.is_none()
+                && let Some(table) = table
+                && taken.contains(&format!("{table}.{}", field.name()))
+            {
+                *name = Some(field.name().clone());
             }
         }
         match plan {

@@ -336,7 +336,7 @@ fn may_be_out_of_range(from: &DataType, to: &DataType) -> bool {
             // 2^15, 2^31 and 2^63 have so many.
             let before = match of_from {
                 ..=16 => 5,
-                ..=32 => 10,
+                17..=32 => 10,
                 _ => 19,
             };
             i16::from(*digits) - i16::from(*behind) < before

@@ -77,9 +77,11 @@ pub(super) fn relies_on_computed_keys(operator: &Plan) -> bool {
     if let Some(sort) = operator.downcast_ref::<SortExec>() {
         return are_computed(Box::new(sort.expr().iter().map(|key| &key.expr)));
     }
-    operator
-        .downcast_ref::<AggregateExec>()
-        .is_some_and(|aggregate| are_computed(Box::new(aggregate.group_expr().expr().iter().map(|(key, _)| key))))
+    // What an ordered aggregate requires it has to see.
+    operator.downcast_ref::<AggregateExec>().is_some_and(|aggregate| {
+        aggregate.required_input_ordering().iter().all(Option::is_none)
+            && are_computed(Box::new(aggregate.group_expr().expr().iter().map(|(key, _)| key)))
+    })
 }
 
 /// `plan` that declares no order.

@@ -11,7 +11,7 @@
 //!
 //! 1. [`orders::of`] derives orders from those of an operator's inputs, for plain columns only. What our scans, sorts and
 //!    merge joins declare is theirs, and tested there.
-//! 2. [`Declaring`] stands around each rule: what it made is declared again before the next rule looks.
+//! 2. [`declaring`] stands around each rule: what it made is declared again before the next rule looks.
 //! 3. [`EnsureRequirements`] adds what operators require. It has the steps of DataFusion's rule of that name, each of
 //!    which sees declared operators only, but never pushes a sort below a join, a union, a window or a limit.
 //! 4. Keys that are computed are in no order, however the rows below are: whoever sorts or groups by them reads an input
@@ -19,7 +19,7 @@
 //!
 //! Invariants: an operator that requires an order gets it by a sort, or by a proof of [`orders`]; no sort below a limit
 //! goes. With the setting `derived_properties = off` scans declare nothing either, and what optimizes by knowledge of
-//! rows is left out ([`Rules`]): the tester of random queries compares both (`tests/it/random_queries`).
+//! rows is left out ([`rules`]): the tester of random queries compares both (`tests/it/random_queries`).
 //!
 //! It does not own: keys and functional dependencies in logical plans (`optimize::unique_keys`); statistics.
 
@@ -39,7 +39,7 @@ use mainstem_postgres::function::{Carried, Named};
 
 use self::declared::declared;
 use self::requirements::EnsureRequirements;
-pub(super) use self::rules::{DeclaredPlans, Declaring, logical_rule_runs};
+pub(super) use self::rules::{DeclaredPlans, declaring, logical_rule_runs};
 
 /// The session's `derived_properties` for the statement that is planned.
 #[derive(Clone, Debug)]

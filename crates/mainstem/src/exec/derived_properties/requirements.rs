@@ -24,18 +24,13 @@ use datafusion::physical_optimizer::enforce_sorting::replace_with_order_preservi
 use datafusion::physical_optimizer::enforce_sorting::{
     PlanWithCorrespondingCoalescePartitions, PlanWithCorrespondingSort, ensure_sorting, parallelize_sorts,
 };
-use datafusion::physical_plan::aggregates::AggregateExec;
-use datafusion::physical_plan::coop::CooperativeExec;
-use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::limit::GlobalLimitExec;
-use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::tree_node::PlanContext;
-use datafusion::physical_plan::{ExecutionPlan, replace_children_if_necessary};
 
 use super::declared::{declared, one_declared, relies_on_computed_keys, without_order};
 use super::{DerivedProperties, sorts};
-use crate::optimize::depends_on_order;
 
 /// The rule; see the module.
 #[derive(Debug)]
@@ -45,7 +40,7 @@ impl PhysicalOptimizerRule for EnsureRequirements {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         let proofs = DerivedProperties::are_used(config);
         let plan = if proofs { sorts::below_projections(plan)? } else { plan };
-        let plan = with_seen_sorts_held(plan)?;
+        let plan = with_held_sorts(plan)?;
         let plan = with_keys_in_order(declared(&plan, proofs)?, config)?;
         let plan = DistributionContext::new_default(declared(&plan, proofs)?);
         let plan = each_declared(plan, proofs, |node| ensure_distribution(node, config))?;
@@ -70,27 +65,17 @@ impl PhysicalOptimizerRule for EnsureRequirements {
     }
 }
 
-/// `plan`, whose sorts that aggregates see are below limits of all rows: `ensure_sorting` takes away those that an
-/// aggregate requires no more than others.
-fn with_seen_sorts_held(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
-    let held = plan.transform_up(|node| {
-        let Some(aggregate) = node.downcast_ref::<AggregateExec>().filter(|aggregate| depends_on_order(aggregate))
-        else {
-            return Ok(Transformed::no(node));
-        };
-        if !hands_on_sorted_rows(aggregate.input()) {
-            return Ok(Transformed::no(node));
+/// `plan`, whose sorts are below limits of all rows. `ensure_sorting` takes away a sort whose parent requires no order,
+/// though a limit, a window or an aggregate further up sees it; and it takes no notice of what is below a limit. Sorts
+/// that nobody sees are gone by now (`optimize::subquery_sorts`), and those with a limit of their own it leaves.
+fn with_held_sorts(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    let held = plan.transform_up(|node| match node.downcast_ref::<SortExec>() {
+        Some(sort) if sort.fetch().is_none() && !sort.preserve_partitioning() => {
+            Ok(Transformed::yes(Arc::new(GlobalLimitExec::new(node, 0, None))))
         }
-        let input = Arc::new(GlobalLimitExec::new(aggregate.input().clone(), 0, None));
-        Ok(Transformed::yes(replace_children_if_necessary(node.clone(), vec![input])?))
+        _ => Ok(Transformed::no(node)),
     });
     Ok(held?.data)
-}
-
-/// Whether the rows of `plan` come as a sort below it has put them; the column that they are sorted by may be gone.
-fn hands_on_sorted_rows(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    let is_handed_on = plan.is::<ProjectionExec>() || plan.is::<FilterExec>() || plan.is::<CooperativeExec>();
-    plan.is::<SortExec>() || is_handed_on && plan.children().iter().all(|child| hands_on_sorted_rows(child))
 }
 
 /// `plan` without limits of all rows.

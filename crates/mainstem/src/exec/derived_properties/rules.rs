@@ -14,6 +14,8 @@ type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 /// Rules over logical plans that stay where nothing may be known of rows: without them a plan is not executed at all, or
 /// not in finite time.
 const LOGICAL: &[&str] = &[
+    // What is constant is computed there, and some functions have no other form.
+    "simplify_expressions",
     "rewrite_set_comparison",
     "replace_distinct_aggregate",
     "decorrelate_predicate_subquery",
@@ -50,15 +52,15 @@ impl PhysicalOptimizerRule for DeclaredPlans {
 
 /// A rule that sees, and leaves, operators that declare what is proved of their rows.
 #[derive(Debug)]
-pub(in crate::exec) struct Declaring(Rule);
+pub(super) struct Declaring(Rule);
+
+/// `rule`, or what takes its place, as a [`Declaring`] one.
+pub(in crate::exec) fn declaring(rule: Rule) -> Rule {
+    let rule = if rule.name() == EnsureRequirements.name() { Arc::new(EnsureRequirements) } else { rule };
+    Arc::new(Declaring(rule))
+}
 
 impl Declaring {
-    /// `rule`, or what takes its place.
-    pub(in crate::exec) fn new(rule: Rule) -> Rule {
-        let rule = if rule.name() == EnsureRequirements.name() { Arc::new(EnsureRequirements) } else { rule };
-        Arc::new(Self(rule))
-    }
-
     fn around(
         &self,
         plan: Arc<dyn ExecutionPlan>,

@@ -20,7 +20,7 @@ use futures::TryStreamExt;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use super::{DeclaredPlans, Declaring};
+use super::{DeclaredPlans, declaring};
 use crate::optimize::{safe_group_limits, with_unique_keys};
 
 /// Queries that DataFusion 55.2 answers wrongly by what it derives, with the rows that are right.
@@ -152,7 +152,7 @@ fn is_sorted(keys: &[SortColumn]) -> bool {
 /// DataFusion's rules, with ours around and between them.
 fn state(config: SessionConfig) -> SessionState {
     let logical = Optimizer::new().rules.into_iter().map(with_unique_keys);
-    let physical = PhysicalOptimizer::new().rules.into_iter().map(Declaring::new).map(safe_group_limits);
+    let physical = PhysicalOptimizer::new().rules.into_iter().map(declaring).map(safe_group_limits);
     let physical = std::iter::once(Arc::new(DeclaredPlans) as _).chain(physical);
     SessionStateBuilder::new()
         .with_default_features()

@@ -22,7 +22,7 @@ pub(crate) use group_limits::safe_group_limits;
 pub(crate) use interval_analysis::safely_analysed;
 pub(crate) use null_equal_joins::null_safe_joins;
 pub(crate) use null_simplification::{null_safe_simplification, simplified};
-pub(crate) use ordered_output::{OrderedOutput, depends_on_order};
+pub(crate) use ordered_output::OrderedOutput;
 pub(crate) use window_limits::window_limits;
 
 #[cfg(test)]

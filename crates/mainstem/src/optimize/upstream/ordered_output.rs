@@ -77,7 +77,7 @@ fn sees_order_of_input(node: &Arc<dyn ExecutionPlan>) -> bool {
 }
 
 /// Whether an aggregate of `aggregate` keeps values in the order in which they come, and says no other.
-pub(crate) fn depends_on_order(aggregate: &AggregateExec) -> bool {
+fn depends_on_order(aggregate: &AggregateExec) -> bool {
     let reads_rows =
         matches!(aggregate.mode(), AggregateMode::Partial | AggregateMode::Single | AggregateMode::SinglePartitioned);
     reads_rows && aggregate.aggr_expr().iter().any(|call| sees_order(call.fun().name()) && call.order_bys().is_empty())

@@ -8,9 +8,10 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field};
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::common::{DFSchema, NullEquality, ScalarValue};
+use datafusion::logical_expr::logical_plan::Join;
 use datafusion::logical_expr::simplify::SimplifyContext;
-use datafusion::logical_expr::{BinaryExpr, Expr, JoinType, LogicalPlan, LogicalPlanBuilder, Operator, col, lit};
+use datafusion::logical_expr::{BinaryExpr, Expr, JoinConstraint, JoinType, LogicalPlan, Operator, col, lit};
 use datafusion::optimizer::Optimizer;
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
@@ -156,15 +157,13 @@ fn canary_computed_keys_are_not_seen_to_be_sorted() {
 fn canary_join_keys_of_one_name_make_columns_of_one_table() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let context = SessionContext::new();
-    let plan = runtime.block_on(async {
-        let left = context.sql("SELECT * FROM (VALUES (1)) AS a(k) CROSS JOIN (VALUES (1)) AS b(k)").await?;
-        let right = context.sql("SELECT * FROM (VALUES (1)) AS c(k)").await?.into_unoptimized_plan();
-        let keys = (vec![lit(false)], vec![lit(false)]);
-        LogicalPlanBuilder::from(left.into_unoptimized_plan())
-            .join_with_expr_keys(right, JoinType::Left, keys, None)?
-            .build()
-    });
-    let plan = plan.unwrap();
+    let read = |sql: &str| Arc::new(runtime.block_on(context.sql(sql)).unwrap().into_unoptimized_plan());
+    let left = read("SELECT * FROM (VALUES (1)) AS a(k) CROSS JOIN (VALUES (1)) AS b(k)");
+    let right = read("SELECT * FROM (VALUES (1)) AS c(k)");
+    let (on, constraint) = (vec![(lit(false), lit(false))], JoinConstraint::On);
+    let equality = NullEquality::NullEqualsNothing;
+    let join = Join::try_new(left, right, on, None, JoinType::Left, constraint, equality, false).unwrap();
+    let plan = LogicalPlan::Join(join);
     let planned = |plan: &LogicalPlan| {
         let state = context.state();
         runtime.block_on(state.query_planner().create_physical_plan(plan, &state))

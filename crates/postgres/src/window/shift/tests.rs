@@ -50,7 +50,7 @@ fn as_rows_come(mut shift: Shift, values: &[Option<i64>], batch: usize) -> Vec<O
                 break;
             }
             start = range.start;
-            match shift.evaluate(&[of_held.clone()], &range).unwrap() {
+            match shift.evaluate(std::slice::from_ref(&of_held), &range).unwrap() {
                 ScalarValue::Int64(value) => results.push(value),
                 other => panic!("{other}"),
             }

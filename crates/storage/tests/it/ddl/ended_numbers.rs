@@ -69,7 +69,12 @@ fn what_ends_the_counting_elsewhere_is_not_told_of_an_older_snapshot() {
             let stage = Stage::new(counted(), Placement::Delta);
             fill(&stage, rows);
             let old = stage.begin();
-            stage.commit(|txn| Ok(change(txn, stage.t))).unwrap();
+            stage
+                .commit(|txn| {
+                    change(txn, stage.t);
+                    Ok(())
+                })
+                .unwrap();
             stage.check();
             // Whatever is forgotten meanwhile is not what `old` needs.
             stage.db.checkpoint().unwrap();

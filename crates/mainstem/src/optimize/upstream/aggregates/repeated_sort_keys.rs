@@ -4,8 +4,8 @@
 //! DataFusion 55.2 counts each key where it makes the columns of an aggregate's state, and each key once where it fills
 //! them: it panics ([issue 25398](https://github.com/apache/datafusion/issues/25398)).
 //!
-//! Comes in: an optimised plan whose keys are columns and literals (`computed_keys`). Goes out: the same, where each key
-//! of an aggregate is there once. It does not own: keys of sorts and windows, which DataFusion has once each.
+//! Comes in: an optimised plan whose keys are columns and literals (`computed_keys`). Goes out: the same, where each
+//! key of an aggregate is there once. It does not own: keys of sorts and windows, which DataFusion has once each.
 
 use std::collections::HashSet;
 

@@ -62,7 +62,8 @@ fn canary_casts_that_may_fail_are_taken_off() {
 #[test]
 fn canary_sums_of_sums_have_another_type() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let sql = "SELECT a, count(DISTINCT b), sum(n) FROM (VALUES (1, 2, 3.5)) AS t(a, b, n) GROUP BY a";
+    let sql =
+        "SELECT a, count(DISTINCT b), sum(CAST(n AS DECIMAL(10, 2))) FROM (VALUES (1, 2, 3.5)) t(a, b, n) GROUP BY a";
     let plan = runtime.block_on(SessionContext::new().state().create_logical_plan(sql)).unwrap();
     let LogicalPlan::Projection(projection) = plan else { panic!("{plan}") };
     let input = Arc::unwrap_or_clone(projection.input);
@@ -143,19 +144,10 @@ fn physical(predicate: &Expr) -> Arc<dyn PhysicalExpr> {
     state.create_physical_expr(predicate.clone(), &schema).unwrap()
 }
 
-/// [Issue 22028](https://github.com/apache/datafusion/issues/22028): `interval_analysis`.
+/// [Issue 22028](https://github.com/apache/datafusion/issues/22028): `interval_analysis`. DataFusion alone fails for some
+/// predicates; of those that it is given none makes the analysis fail, whatever the bounds.
 #[test]
-fn canary_comparisons_of_comparisons_fail() {
-    let bounds = [(170, 175), (171, 173), (0, 9), (0, 9), (0, 9)];
-    let predicate = col("a").gt_eq(col("b")).eq(col("b").gt_eq(lit(172_i64)));
-    analysed(&predicate, &bounds).expect_err("it is analysed now");
-    let kept = unanalysed(predicate, &DFSchema::try_from(schema()).unwrap());
-    analysed(&kept, &bounds).unwrap();
-}
-
-/// No predicate makes the analysis fail, whatever the bounds.
-#[test]
-fn predicates_are_analysed_without_errors() {
+fn canary_predicates_are_analysed_with_errors() {
     let of_types = DFSchema::try_from(schema()).unwrap();
     let (mut failed, mut kept) = (0, 0);
     for seed in 0..20_000 {
@@ -169,7 +161,7 @@ fn predicates_are_analysed_without_errors() {
         let result = catch_unwind(AssertUnwindSafe(|| analysed(&safe, &bounds)));
         assert!(matches!(result, Ok(Ok(()))), "seed {seed}: {safe} over {bounds:?}: {result:?}");
     }
-    assert!(failed > 10 && kept > 1000, "{failed} predicates fail without us, {kept} stay as they are");
+    assert!(failed > 10 && kept > 1000, "{failed} predicates fail in DataFusion alone, {kept} stay as they are");
 }
 
 fn bounds(random: &mut StdRng, at: usize) -> (i64, i64) {

@@ -1,6 +1,6 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use arrow::array::{ArrayRef, Int64Array, StringArray};
+use arrow::array::{Array, ArrayRef, BinaryArray, Int64Array, StringArray};
 use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::file::properties::{EnabledStatistics, WriterProperties};
 
@@ -81,6 +81,27 @@ fn row_groups_ahead_fit_the_memory_whatever_the_file_says() {
         let most = most.into_inner();
         assert!(most <= GRANTED + (THREADS as u64 + 1) * batch_most, "{most} with batches of {batch_most}: {is_known}");
     }
+}
+
+/// When Arrow's reader does, or refuses such a schema, `OwnType` need not look.
+#[test]
+fn arrow_does_not_look_at_texts_that_the_file_calls_bytes() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.parquet");
+    let bytes: ArrayRef = Arc::new(BinaryArray::from(vec![b"\xff".as_ref()]));
+    let batch = RecordBatch::try_from_iter([("x", bytes)]).unwrap();
+    let mut writer = ArrowWriter::try_new(File::create(&path).unwrap(), batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    let text = Arc::new(Schema::new(vec![Field::new("x", ArrowType::Utf8View, false)]));
+    let options = ArrowReaderOptions::new().with_schema(text.clone());
+    let file = File::open(&path).unwrap();
+    let reader = ParquetRecordBatchReaderBuilder::try_new_with_options(file, options).unwrap();
+    let read: Vec<RecordBatch> = reader.build().unwrap().map(|batch| batch.unwrap()).collect();
+    assert!(read[0].column(0).to_data().validate_full().is_err());
+    let mine = ParquetFile::open(&path.display().to_string()).unwrap().read_as(Some(text)).unwrap();
+    let error = mine.read_group(&[0], 10, None).unwrap().next().unwrap().unwrap_err();
+    assert_eq!(error.sqlstate(), "22021");
 }
 
 /// What a damaged file says of its rows is no reason to panic: one thread reads the smallest batches.

@@ -7,8 +7,8 @@
 //!    tables.
 //! 3. [`OwnType::of`] makes it of what was read: what is finer than a microsecond is cut toward the past.
 //!
-//! That reader looks whether texts are UTF-8 only where their converted type is UTF8, which JSON's is not: those are
-//! looked at here.
+//! That reader looks whether texts are UTF-8 only where their converted type is UTF8 (issue 11140 of apache/arrow-rs),
+//! which JSON's is not, nor that of bytes that a schema of Arrow's calls text: those are looked at here.
 //!
 //! It does not own: what a value becomes in the column of a table (`cast::assign`).
 
