@@ -188,8 +188,7 @@ impl<'a> Generator<'a> {
             is_ordered: false,
         };
         let is_projection = items.iter().all(|item| !item.is_window && !item.sql.text().contains("SELECT"));
-        let avoid = std::env::var_os("RQ_AVOID").is_some();
-        match self.choices.weighted(&[10, 3, usize::from(!avoid)]) {
+        match self.choices.weighted(&[10, 3, 1]) {
             // A projection keeps the order of a derived table.
             0 if from.is_ordered && is_projection && self.choices.chance(1, 2) => self.limit(&mut made),
             0 => {
@@ -366,9 +365,7 @@ impl<'a> Generator<'a> {
                     atom.sql = made;
                 }
             }
-            if std::env::var_os("RQ_AVOID").is_none() || keys.iter().all(|k| k.sql.text() != atom.sql.text()) {
-                keys.push(atom);
-            }
+            keys.push(atom);
         }
         let texts: Vec<Sql> = keys.iter().map(|atom| atom.sql.clone()).collect();
         let all = Sql::joined(&texts, ", ");
