@@ -287,6 +287,7 @@ placement_matrix!(
         decorrelated_subqueries,
         defaults,
         delete,
+        derived_properties,
         distinct_on,
         errors,
         everyday,
