@@ -1,13 +1,16 @@
 //! ORDER BY of subqueries: kept where somebody sees the order, gone elsewhere.
 //!
-//! SQL promises no order of a derived table. PostgreSQL and DuckDB keep it where nothing changes the rows on the way, and
-//! people rely on that: `WITH q AS (SELECT id, c FROM t ORDER BY c) SELECT id FROM q LIMIT 2`. DataFusion 55.2 drops each
-//! such ORDER BY when it plans a FROM clause; here it is told not to (`enable_subquery_sort_elimination`).
+//! SQL promises no order of a derived table. PostgreSQL and DuckDB keep it where nothing changes the rows on the way,
+//! and people rely on that: `WITH q AS (SELECT id, c FROM t ORDER BY c) SELECT id FROM q LIMIT 2`. DataFusion 55.2
+//! drops each such ORDER BY when it plans a FROM clause; here it is told not to (`enable_subquery_sort_elimination`).
 //!
-//! Comes in: a plan as it was planned. Goes out: the same, without sorts whose order nobody sees. The order of an input is
-//! seen through projections, filters and aliases by the result of the query, by LIMIT and OFFSET, by window functions
-//! without keys of their own, and by aggregates that keep values in the order in which they come. Joins, set operations,
-//! DISTINCT, other aggregates and sorts do not see it. It does not own: how operators keep an order (`upstream`).
+//! Comes in: a plan as it was planned. Goes out: the same, without sorts whose order nobody sees.
+//!
+//! - An order is seen by the result of the query, by LIMIT and OFFSET, by window functions without keys, and by
+//!   aggregates that keep values in the order of their rows. It is seen through projections, filters and aliases.
+//! - Joins, set operations, DISTINCT, other aggregates and other sorts do not see it.
+//!
+//! It does not own: how operators keep an order (`upstream`).
 
 use std::sync::Arc;
 

@@ -5,8 +5,9 @@
 //! FROM t) q` it says that `q.a` determines the columns of `v`. No public issue was found.
 //!
 //! Comes in: one of its rules that reads dependencies. Goes out: the same rule, which sees the keys that [`keys_of`]
-//! derives, as dependencies of all columns: PRIMARY KEY, and UNIQUE where no column may be NULL, of tables; the groups of
-//! an aggregation; carried through operators one at a time. Two rows are never equal in a key, NULL being equal to NULL.
+//! derives, as dependencies of all columns: PRIMARY KEY, and UNIQUE where no column may be NULL, of tables; the groups
+//! of an aggregation; carried through operators one at a time. Two rows are never equal in a key, NULL being equal to
+//! NULL.
 //!
 //! - Sorts lose keys that are there twice, and no others.
 //! - `eliminate_join`, `optimize_projections` and `replace_distinct_aggregate` see plans whose schemas have these keys.

@@ -1,7 +1,7 @@
 //! Carries merges out, one at a time in each lane, and remembers them.
 //!
-//! 1. The inputs are claimed, then a snapshot H of the present is registered: no two merges read the same container. The
-//!    claim passes the commit lock before H: a load that has not seen it has made its run longer by then.
+//! 1. The inputs are claimed, then a snapshot H of the present is registered: no two merges read the same container.
+//!    The claim passes the commit lock before H: a load that has not seen it has made its run longer by then.
 //! 2. The policy chooses from the version at H, or the caller asks for a flush or for everything. The log is fsynced up
 //!    to H (contract 3).
 //! 3. Plan, job, install. Until the install is done H stays registered, so that deletes after it can be told apart, and

@@ -204,8 +204,8 @@ pub struct WriteSet {
     /// Tables of whose IDENTITY columns it has numbers that all transactions share, with a timestamp at or before which
     /// nobody had drawn one of them: a restart of counting after it gives them to others again.
     pub drawn: BTreeMap<TableId, CommitTs>,
-    /// How many numbers were reserved of columns whose counting `ddl` hands on to another table: another mark at the commit
-    /// is a conflict, for others have drawn since.
+    /// How many numbers were reserved of columns whose counting `ddl` hands on to another table: another mark at the
+    /// commit is a conflict, for others have drawn since.
     pub numbers_seen: BTreeMap<(TableId, ColumnId), Option<u64>>,
     /// Schema changes in statement order.
     pub ddl: Vec<DdlChange>,

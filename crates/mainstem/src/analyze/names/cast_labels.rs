@@ -3,9 +3,9 @@
 //!
 //! DataFusion names a cast by what is cast and a subquery by its column, and takes no two aggregates, windows or groups
 //! of one name. Comes in: a SELECT that DataFusion has refused ([`super::duplicate_names::Naming`]), or whose groups it
-//! would mix up ([`super::functional_dependencies`]). Goes out: the same one, in which each cast and each subquery is an
-//! argument of [`CAST_LABEL`], beside the name of its type or a number. [`without_label`] removes these calls once there
-//! is a plan, before any other rule looks at it; the names stay.
+//! would mix up ([`super::functional_dependencies`]). Goes out: the same one, in which each cast and each subquery is
+//! an argument of [`CAST_LABEL`], beside the name of its type or a number. [`without_label`] removes these calls once
+//! there is a plan, before any other rule looks at it; the names stay.
 
 use std::convert::Infallible;
 use std::ops::ControlFlow;

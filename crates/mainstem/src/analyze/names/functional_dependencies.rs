@@ -6,8 +6,8 @@
 //! too, which they are not, and drops a DISTINCT that is needed.
 //!
 //! DataFusion 55.2 knows groups by their names, and a cast has the name of what is cast: `GROUP BY x::integer, y` over
-//! groups by `x` are groups by `x` to it, which determine `y`. So casts in GROUP BY have labels ([`super::cast_labels`])
-//! where another group has their name, or where FROM has more than tables.
+//! groups by `x` are groups by `x` to it, which determine `y`. So casts in GROUP BY have labels
+//! ([`super::cast_labels`]) where another group has their name, or where FROM has more than tables.
 //!
 //! Left alone: grouping sets, tables inside parentheses of FROM, and tables whose columns an alias renames.
 

@@ -1,4 +1,5 @@
-//! Which orders the rows of an operator have, given those of its inputs: proved for plain columns, one operator at a time.
+//! Which orders the rows of an operator have, given those of its inputs: proved for plain columns, one operator at a
+//! time.
 //!
 //! An order is a list of sort keys. A prefix of it holds, too, so that an order ends before the first key that an
 //! operator does not hand on.

@@ -3,10 +3,10 @@
 //! Comes in: a physical plan whose sorts are those of the logical one. Goes out: the same, with exchanges, and sorts
 //! below windows and whatever else requires an order; sorts that something below makes needless are gone.
 //!
-//! It takes the place of DataFusion 55.2's rule of that name, whose steps it calls but one: `pushdown_sorts` moves sorts
-//! below joins, unions and windows by what it derives of equal columns and constants, and takes away those that nothing
-//! requires, below OFFSET among them: `SELECT id FROM (SELECT id FROM e LIMIT 5 OFFSET 5) d ORDER BY id` kept five rows
-//! of which it skipped five (apache/datafusion 24958). In its place sorts go below projections ([`sorts`]).
+//! It takes the place of DataFusion 55.2's rule of that name, whose steps it calls but one: `pushdown_sorts` moves
+//! sorts below joins, unions and windows by what it derives of equal columns and constants, and takes away those that
+//! nothing requires, below OFFSET among them: `SELECT id FROM (SELECT id FROM e LIMIT 5 OFFSET 5) d ORDER BY id` kept
+//! five rows of which it skipped five (apache/datafusion 24958). In its place sorts go below projections ([`sorts`]).
 
 use std::sync::Arc;
 

@@ -11,8 +11,8 @@ use super::{DerivedProperties, EnsureRequirements, declared};
 
 type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
-/// Rules over logical plans that stay where nothing may be known of rows: without them a plan is not executed at all, or
-/// not in finite time.
+/// Rules over logical plans that stay where nothing may be known of rows: without them a plan is not executed at all,
+/// or not in finite time.
 const LOGICAL: &[&str] = &[
     // What is constant is computed there, and some functions have no other form.
     "simplify_expressions",

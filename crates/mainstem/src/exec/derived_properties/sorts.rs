@@ -1,5 +1,5 @@
-//! Sorts that go below projections of the columns they are by: what a projection computes is computed of the rows that a
-//! limit keeps.
+//! Sorts that go below projections of the columns they are by: what a projection computes is computed of the rows that
+//! a limit keeps.
 
 use std::sync::Arc;
 

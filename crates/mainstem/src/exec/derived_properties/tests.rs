@@ -1,5 +1,5 @@
-//! Orders that are declared hold, whatever the plan; and canaries: each fails when DataFusion no longer derives what this
-//! module keeps from its rules.
+//! Orders that are declared hold, whatever the plan; and canaries: each fails when DataFusion no longer derives what
+//! this module keeps from its rules.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! The names of a statement before DataFusion plans it.
 //!
-//! Comes in: a statement's tree, and the tables it names. Goes out: the same tree in names that DataFusion takes for what
-//! SQL means by them, and how many of them are internal. It does not own: the rewrites (`analyze`).
+//! Comes in: a statement's tree, and the tables it names. Goes out: the same tree in names that DataFusion takes for
+//! what SQL means by them, and how many of them are internal. It does not own: the rewrites (`analyze`).
 
 use datafusion::sql::sqlparser::ast::Statement as Ast;
 use mainstem_storage::catalog::Relation;

@@ -8,10 +8,10 @@
 //! Comes in: an optimized plan. Goes out: the same, where a projection below such a node has a column for each computed
 //! key, and one above it leaves them out. Sorts are by columns then. It does not own: which windows share a sort.
 //!
-//! The same is done for computed keys of joins that have one name on both sides, such as a condition that was simplified
-//! to `false = false`: DataFusion 55.2 gives all columns of a side one table's name then (`requalify_sides_if_needed`),
-//! and refuses columns of one name of two tables. No public issue of this case was found; issue 15439 is about the same
-//! function.
+//! The same is done for computed keys of joins that have one name on both sides, such as a condition that was
+//! simplified to `false = false`: DataFusion 55.2 gives all columns of a side one table's name then
+//! (`requalify_sides_if_needed`), and refuses columns of one name of two tables. No public issue of this case was
+//! found; issue 15439 is about the same function.
 
 use std::collections::HashSet;
 use std::sync::Arc;

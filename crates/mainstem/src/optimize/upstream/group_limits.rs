@@ -9,8 +9,8 @@
 //! which it takes for no worse than any number. All are wrong in 55.2; no public issue was found.
 //!
 //! Comes in: that rule. Goes out: one that does the same but for plans with a sort whose column is another one than its
-//! name says, or a float, or with other operators than projections and exchanges between both, which it leaves alone. It
-//! does not own: whether a limit pays there.
+//! name says, or a float, or with other operators than projections and exchanges between both, which it leaves alone.
+//! It does not own: whether a limit pays there.
 
 use std::sync::Arc;
 

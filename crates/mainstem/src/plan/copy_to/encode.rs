@@ -138,8 +138,8 @@ fn parquet_writer<W: Write + Send>(
     ArrowWriter::try_new_with_options(output, schema.clone(), options)
 }
 
-/// `column`, or a column within it, of 16 bytes as UUID: no other values here have a fixed length, and `parquet` says so
-/// by itself with a feature alone that DataFusion does not switch on.
+/// `column`, or a column within it, of 16 bytes as UUID: no other values here have a fixed length, and `parquet` says
+/// so by itself with a feature alone that DataFusion does not switch on.
 fn with_logical_uuids(column: TypePtr) -> ParquetResult<TypePtr> {
     let info = column.get_basic_info();
     match &*column {

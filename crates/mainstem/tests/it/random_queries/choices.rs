@@ -1,7 +1,7 @@
 //! Choices of a generator: drawn from a seed, noted, and taken again from a list, which can be made shorter.
 //!
-//! The first alternative of every choice is the simplest. A list that ends early goes on with first alternatives, so that
-//! every list of numbers makes a valid query.
+//! The first alternative of every choice is the simplest. A list that ends early goes on with first alternatives, so
+//! that every list of numbers makes a valid query.
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};

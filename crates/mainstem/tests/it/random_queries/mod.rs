@@ -1,8 +1,9 @@
-//! Random queries and writes over random tables answer the same in every way in which they can be run: where rows lie, what
-//! was kept of a plan, one derived table after the other, with what plans derive of orders and keys switched off.
+//! Random queries and writes over random tables answer the same in every way in which they can be run: where rows lie,
+//! what was kept of a plan, one derived table after the other, with what plans derive of orders and keys switched off.
 //!
-//! A seed makes a database (`schema`) and statements for it (`generator`, `expressions`, `aggregates`, `sources`, `writes`),
-//! each valid and with one right answer by construction. `oracles` runs them in all ways; `shrink` makes what fails small.
+//! A seed makes a database (`schema`) and statements for it (`generator`, `expressions`, `aggregates`, `sources`,
+//! `writes`), each valid and with one right answer by construction. `oracles` runs them in all ways; `shrink` makes
+//! what fails small.
 //!
 //! | variable | |
 //! |---|---|

@@ -18,7 +18,8 @@ const TIMEOUT: &str = "SET statement_timeout = '5s'";
 /// How a statement is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// Over tables without keys and orders, all rows in deltas, planned anew, one thread. What other ways are compared with.
+    /// Over tables without keys and orders, all rows in deltas, planned anew, one thread. What other ways are compared
+    /// with.
     Heap,
     /// As it is, where rows were put.
     Placed,

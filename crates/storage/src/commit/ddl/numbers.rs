@@ -9,8 +9,9 @@
 //! 4. A clean close gives back what no one has drawn ([`Engine::return_numbers`]); after a crash the rest of a block is
 //!    a gap.
 //! 5. TRUNCATE ... RESTART IDENTITY begins anew at its commit: a block of an older era is then worth nothing, and rows
-//!    with numbers that were drawn before cannot be committed any more (`TableStamp::numbers_restarted`). What was taken
-//!    until then is remembered for older snapshots ([`EndedNumbers`]): UNLOAD and EXPORT write it beside their rows.
+//!    with numbers that were drawn before cannot be committed any more (`TableStamp::numbers_restarted`). What was
+//!    taken until then is remembered for older snapshots ([`EndedNumbers`]): UNLOAD and EXPORT write it beside their
+//!    rows.
 //!
 //! Invariants: a number is below the mark of a durable record before anybody has it; whoever holds a column's lock may
 //! take the commit lock, never the other way round. It does not own: numbers of tables that are not committed
@@ -54,8 +55,8 @@ pub struct NumbersSeen {
     pub mark: Option<u64>,
 }
 
-/// What was taken of a column whenever its counting ended: with TRUNCATE ... RESTART IDENTITY, the column, or its table.
-/// Ascending by timestamp.
+/// What was taken of a column whenever its counting ended: with TRUNCATE ... RESTART IDENTITY, the column, or its
+/// table. Ascending by timestamp.
 #[derive(Debug, Default)]
 pub struct EndedNumbers(Vec<(CommitTs, u64)>);
 
@@ -265,9 +266,9 @@ impl Engine {
         Ok(strays.map(text).collect())
     }
 
-    /// How many numbers of each IDENTITY column were taken when a transaction began that stands at `at`, or later: those
-    /// that rows may have which it sees. Where counting has begun anew since, or has ended with the column, these are
-    /// numbers of before.
+    /// How many numbers of each IDENTITY column were taken when a transaction began that stands at `at`, or later:
+    /// those that rows may have which it sees. Where counting has begun anew since, or has ended with the column, these
+    /// are numbers of before.
     ///
     /// # Errors
     /// As [`Engine::lock`].
@@ -325,8 +326,8 @@ impl Engine {
         self.timeline.oldest_snapshot().map_or(visible, |oldest| oldest.min(visible))
     }
 
-    /// How many numbers of column `of` anybody has, and the mark below which they lie: while the mark stands nobody gets
-    /// another one. What was left at hand is lost to who would draw next, unless the mark goes.
+    /// How many numbers of column `of` anybody has, and the mark below which they lie: while the mark stands nobody
+    /// gets another one. What was left at hand is lost to who would draw next, unless the mark goes.
     ///
     /// # Errors
     /// As [`Engine::lock`].

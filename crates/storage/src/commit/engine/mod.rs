@@ -311,8 +311,8 @@ impl Engine {
         self.load_threads
     }
 
-    /// A merge that reads `runs` begins. From here on no load makes them longer: one that was under the commit lock, and
-    /// has not seen the claim, is in the present by now.
+    /// A merge that reads `runs` begins. From here on no load makes them longer: one that was under the commit lock,
+    /// and has not seen the claim, is in the present by now.
     ///
     /// # Errors
     /// As [`Engine::lock`]; the claim stands then.

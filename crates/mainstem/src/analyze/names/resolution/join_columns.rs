@@ -83,8 +83,8 @@ impl Columns {
         self.others |= more.others;
     }
 
-    /// Fails if two of `columns`, those of one name, are of one table, or if one has an internal name, which the planner
-    /// would not find among them. (It finds others that are ambiguous.)
+    /// Fails if two of `columns`, those of one name, are of one table, or if one has an internal name, which the
+    /// planner would not find among them. (It finds others that are ambiguous.)
     ///
     /// # Errors
     /// 42702.

@@ -11,7 +11,8 @@
 //!    of `*`. It is done in the tree because a plan has forgotten which name was written: `k` and `a.k` are one column
 //!    there.
 //! 2. Items beside a `*` that have the name of one of its columns get another (`duplicate_names`). A `*` becomes the
-//!    list of its columns where DataFusion's list would be another. What means a column with an internal name says that.
+//!    list of its columns where DataFusion's list would be another. What means a column with an internal name says
+//!    that.
 //! 3. HAVING, and ORDER BY in expressions, mean columns of FROM, not select items of that name ([`order_by`]).
 //! 4. An alias that names some of a table's columns names the others as they are called.
 //! 5. Tables of one name in two schemas get names of their own ([`tables`]).
