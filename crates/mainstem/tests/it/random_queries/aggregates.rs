@@ -49,7 +49,7 @@ impl Generator<'_> {
     }
 
     pub fn direction(&mut self) -> &'static str {
-        *self.choices.pick(DIRECTIONS)
+        self.choices.pick::<&str>(DIRECTIONS)
     }
 
     /// A window function. `key` has the positions of columns that leave no two different rows equal.
@@ -163,8 +163,8 @@ impl Generator<'_> {
         ];
         match (ordered, total) {
             (false, _) => "",
-            (true, true) => *self.choices.pick(of_rows),
-            (true, false) => *self.choices.pick(of_peers),
+            (true, true) => self.choices.pick::<&str>(of_rows),
+            (true, false) => self.choices.pick::<&str>(of_peers),
         }
     }
 }

@@ -101,7 +101,7 @@ pub fn canonical(outcome: Outcome, case: &Case) -> Outcome {
         },
         Type::Numeric | Type::Double | Type::Real => match text.parse::<f64>() {
             Ok(number) if number.is_nan() => "NaN".into(),
-            Ok(number) if number == 0.0 => "0".into(),
+            Ok(0.0) => "0".into(),
             Ok(number) if data_type == Type::Real => format!("{number:.5e}"),
             Ok(number) => format!("{number:.9e}"),
             Err(_) => text,

@@ -122,7 +122,7 @@ impl Type {
     fn value_of(self, choices: &mut Choices, extreme: bool, distinct: usize) -> &'static str {
         let list = if extreme && !self.extremes().is_empty() { self.extremes() } else { self.pool() };
         let most = list.len().min(distinct);
-        *choices.pick(&list[..most])
+        choices.pick::<&str>(&list[..most])
     }
 
     /// The value in place `index` of an ascending series.
