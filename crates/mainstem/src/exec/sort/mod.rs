@@ -35,6 +35,7 @@ use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::limit::LocalLimitExec;
 use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
@@ -69,6 +70,11 @@ impl PhysicalOptimizerRule for RadixSorts {
             }
             let Some(sort) = node.downcast_ref::<SortExec>() else { return Ok(Transformed::no(node)) };
             let replaced: Arc<dyn ExecutionPlan> = match sort.fetch() {
+                // A limit that is known when the plan is run only: DataFusion's heap has to have a row.
+                Some(0) => {
+                    let partitions = sort.properties().output_partitioning().partition_count();
+                    Arc::new(EmptyExec::new(sort.schema()).with_partitions(partitions))
+                }
                 _ if is_replaced(sort)? => {
                     let radix = RadixSort::new(sort, None);
                     let is_one = sort.properties().output_partitioning().partition_count() == 1;
