@@ -52,8 +52,9 @@ impl Generator<'_> {
         self.choices.pick::<&str>(DIRECTIONS)
     }
 
-    /// A window function. `key` has the positions of columns that leave no two different rows equal.
-    pub fn window(&mut self, atoms: &[Atom], key: &[usize]) -> Atom {
+    /// A window function. `key` has the positions of columns that leave no two different rows equal; `by_place`: it may
+    /// depend on the place of a row among others.
+    pub fn window(&mut self, atoms: &[Atom], key: &[usize], by_place: bool) -> Atom {
         let partition: Vec<Sql> = (0..self.choices.weighted(&[4, 4, 1]))
             .map(|_| {
                 let atom = self.any_atom(atoms);
@@ -61,7 +62,7 @@ impl Generator<'_> {
             })
             .collect();
         let mut order: Vec<Sql> = (0..self.choices.weighted(&[2, 5, 2])).map(|_| self.sort_key(atoms)).collect();
-        let needs_total = self.choices.chance(1, 2) && key.len() <= 6;
+        let needs_total = by_place && key.len() <= 6 && self.choices.chance(1, 2);
         let function = if needs_total {
             for &at in key {
                 order.push(sql(&format!("{{}}{}", self.direction()), &[&atoms[at].sql]));

@@ -20,6 +20,8 @@ pub struct Relation {
     pub columns: Vec<Column>,
     /// Columns that are equal in equal rows only.
     pub key: Vec<usize>,
+    /// Whether no two rows are equal in the key.
+    pub is_unique: bool,
     /// About so many rows.
     pub rows: u64,
     /// The leading sort keys that are columns of the answer.
@@ -35,6 +37,7 @@ pub struct Scope {
     /// Names of the atoms.
     pub names: Vec<String>,
     pub key: Vec<usize>,
+    pub is_unique: bool,
     pub rows: u64,
     pub is_join: bool,
     /// Whether it is a derived table whose order counts.
@@ -47,6 +50,7 @@ pub struct Named {
     pub name: String,
     pub columns: Vec<Column>,
     pub key: Vec<usize>,
+    pub is_unique: bool,
     pub rows: u64,
 }
 
@@ -72,6 +76,7 @@ struct Item {
 struct Grouped {
     clause: Sql,
     atoms: Vec<Atom>,
+    /// None: rows may be equal.
     key: Option<Vec<usize>>,
     rows: u64,
 }
@@ -98,7 +103,13 @@ impl<'a> Generator<'a> {
             let inner = self.query(None, depth - 1);
             let name = self.name("w");
             with = Some(Sql::with(&name, inner.sql));
-            self.named.push(Named { name, columns: inner.columns, key: inner.key, rows: inner.rows });
+            self.named.push(Named {
+                name,
+                columns: inner.columns,
+                key: inner.key,
+                is_unique: inner.is_unique,
+                rows: inner.rows,
+            });
         }
         let mut made = if depth > 0 && self.budget > 1 && self.choices.chance(1, 7) {
             self.set_operation(want, depth)
@@ -126,6 +137,7 @@ impl<'a> Generator<'a> {
         let mut made = Relation {
             sql: sql(&format!("({{}}) {operator} ({{}})"), &[&left.sql, &right.sql]),
             key: (0..types.len()).collect(),
+            is_unique: !operator.ends_with("ALL"),
             columns: left.columns,
             rows: left.rows + right.rows,
             sorted: Vec::new(),
@@ -157,6 +169,7 @@ impl<'a> Generator<'a> {
         if let Some(grouped) = grouped {
             text.append(&grouped.clause);
             from.rows = grouped.rows;
+            from.is_unique = grouped.key.is_some();
             from.key = grouped.key.unwrap_or_else(|| (0..grouped.atoms.len()).collect());
             from.atoms = grouped.atoms;
             from.names = vec![String::new(); from.atoms.len()];
@@ -178,10 +191,13 @@ impl<'a> Generator<'a> {
         let place = |atom: &usize| items.iter().position(|item| item.atom == Some(*atom));
         // A window may tell rows apart that are equal else.
         let is_ranked = items.iter().any(|item| item.is_window);
-        let key: Option<Vec<usize>> = from.key.iter().map(place).collect::<Option<_>>().filter(|_| !is_ranked);
+        let key: Option<Vec<usize>> = from.key.iter().map(place).collect();
+        let is_unique = from.is_unique && key.is_some();
+        let key = key.filter(|_| !is_ranked);
         let mut made = Relation {
             sql: sql("SELECT {}{}", &[&listed, text]),
             key: key.unwrap_or_else(|| all.clone()),
+            is_unique,
             columns,
             rows: from.rows,
             sorted: Vec::new(),
@@ -200,6 +216,7 @@ impl<'a> Generator<'a> {
             1 => {
                 made.sql = sql("SELECT DISTINCT {}{}", &[&listed, text]);
                 made.key = all;
+                made.is_unique = true;
                 if self.choices.chance(1, 3) {
                     let names: Vec<Sql> = made.columns.iter().map(|column| column.name.as_str().into()).collect();
                     self.order(&mut made, &names);
@@ -319,7 +336,11 @@ impl<'a> Generator<'a> {
                 let data_type = self.any_atom(&from.atoms).data_type;
                 Item { sql: self.expression(&from.atoms, data_type, 2), data_type, atom: None, is_window: false }
             }
-            2 => Item { is_window: true, ..of(self.window(&from.atoms, &from.key)) },
+            2 => {
+                // Of rows that are equal two windows may each find another the first.
+                let by_place = from.is_unique || before.iter().all(|item| !item.is_window);
+                Item { is_window: true, ..of(self.window(&from.atoms, &from.key, by_place)) }
+            }
             3 => {
                 let data_type = *self.choices.pick(OF_COLUMNS);
                 let literal = self.literal(data_type);

@@ -28,11 +28,13 @@ impl Generator<'_> {
                 let table = self.any_table();
                 let alias = self.name("s");
                 let text = format!("{} AS {alias}", table.name).into();
-                self.named_source(text, &alias, &table.columns, key_of(&table), table.rows)
+                let made = self.named_source(text, &alias, &table.columns, key_of(&table), table.rows);
+                Scope { is_unique: !table.primary_key.is_empty(), ..made }
             }
             1 => {
                 let relation = self.query(None, depth - 1);
                 let alias = self.name("d");
+                let is_unique = relation.is_unique;
                 let is_ordered = relation.is_ordered && self.choices.chance(1, 4);
                 let derived = if is_ordered { Sql::ordered(relation.sql) } else { Sql::derived(relation.sql) };
                 let made = if self.choices.chance(1, 6) {
@@ -47,13 +49,13 @@ impl Generator<'_> {
                     let text = sql(&format!("{{}} AS {alias}"), &[&derived]);
                     self.named_source(text, &alias, &relation.columns, relation.key, relation.rows)
                 };
-                Scope { is_ordered, ..made }
+                Scope { is_ordered, is_unique, ..made }
             }
             2 => {
                 let of = self.choices.pick(&self.named.clone()).clone();
                 let alias = self.name("n");
                 let text = format!("{} AS {alias}", of.name).into();
-                self.named_source(text, &alias, &of.columns, of.key, of.rows)
+                Scope { is_unique: of.is_unique, ..self.named_source(text, &alias, &of.columns, of.key, of.rows) }
             }
             _ => self.values(),
         };
@@ -72,12 +74,13 @@ impl Generator<'_> {
         columns.iter().map(atom).collect()
     }
 
-    fn named_source(&mut self, text: Sql, alias: &str, columns: &[Column], key: Vec<usize>, rows: u64) -> Scope {
+    fn named_source(&self, text: Sql, alias: &str, columns: &[Column], key: Vec<usize>, rows: u64) -> Scope {
         Scope {
             text,
             atoms: self.atoms(alias, columns),
             names: columns.iter().map(|column| column.name.clone()).collect(),
             key,
+            is_unique: false,
             rows,
             is_join: false,
             is_ordered: false,
@@ -126,6 +129,7 @@ impl Generator<'_> {
             atoms: left.atoms.iter().chain(&right.atoms).cloned().collect(),
             names: left.names.iter().chain(&right.names).cloned().collect(),
             key: left.key.iter().copied().chain(right.key.iter().map(|at| at + shift)).collect(),
+            is_unique: left.is_unique && right.is_unique,
             rows: left.rows * right.rows,
             is_join: true,
             is_ordered: false,
@@ -185,7 +189,8 @@ impl Generator<'_> {
         let of = self.named_source(source, &inner, &table.columns, key_of(&table), table.rows);
         let condition = self.correlation(&of.atoms, &left.atoms);
         let mut columns = Vec::new();
-        let (text, key, rows) = if self.choices.chance(1, 3) {
+        let is_aggregate = self.choices.chance(1, 3);
+        let (text, key, rows) = if is_aggregate {
             let aggregate = self.aggregate(&of.atoms);
             columns.push(Column { name: self.name("x"), data_type: aggregate.data_type });
             let text = sql(
@@ -217,6 +222,7 @@ impl Generator<'_> {
         Scope {
             text: sql("{} {}", &[&left.text, &lateral]),
             key: left.key.iter().copied().chain(right.key.iter().map(|at| at + shift)).collect(),
+            is_unique: left.is_unique && (is_aggregate || !table.primary_key.is_empty()),
             rows: left.rows * rows.max(1),
             atoms: left.atoms.into_iter().chain(right.atoms).collect(),
             names: left.names.into_iter().chain(right.names).collect(),
