@@ -9,6 +9,7 @@
 //! (`mainstem_postgres`).
 
 mod ast;
+mod grouping;
 mod names;
 pub(crate) mod plan_walk;
 mod rewrite;
@@ -18,6 +19,7 @@ mod types;
 pub(crate) use ast::expr::cast;
 pub(crate) use ast::row_comparisons::check_rows;
 pub(crate) use ast::{balance, with_settings};
+pub(crate) use grouping::grouping_arguments;
 pub(crate) use names::{
     BesideStar, KnownTable, Naming, OutputNames, add_dependent_columns, cast_label, mark_relations, name_duplicates,
     name_repeated, resolve_names, rows_without_marks,

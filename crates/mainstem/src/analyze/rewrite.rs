@@ -6,9 +6,9 @@
 //! 0. WITH queries that hide one another get names of their own (`names::resolution::with_queries`).
 //! 1. Select items that other parts of the statement can mean get PostgreSQL's names (`names::column_names`).
 //! 2. ORDER BY the position of an expression: the select item gets a name (`positions`). DataFusion takes a position
-//!    for the column of that text, and finds it again in GROUP BY only under a name of its own. A position in grouping
-//!    sets is the item's expression. `GROUP BY + 1` is none. A column that repeats within ROLLUP or CUBE stands once in
-//!    each grouping set. Keys of DISTINCT ON come in the order of ORDER BY, once each (`sort_keys`).
+//!    for the column of that text, and finds it again in GROUP BY only under a name of its own. Keys of DISTINCT ON come
+//!    in the order of ORDER BY, once each (`sort_keys`). GROUP BY and HAVING get groups that DataFusion knows
+//!    (`grouping`): the expressions of positions in grouping sets, members once each, one group of all rows.
 //! 3. `generate_series` and other functions that give rows, in select items: DataFusion's give one list; and in FROM,
 //!    over columns (`set_returning`).
 //! 4. SIMILAR TO, and `substring` by a pattern, become regular expressions; LIKE with ESCAPE becomes LIKE
@@ -31,6 +31,7 @@ use std::ops::ControlFlow;
 use datafusion::sql::sqlparser::ast::{Distinct, Expr, Query, Select, SelectItem, Statement, TableFactor, VisitorMut};
 
 use super::ast::{lag_lead, normalize, patterns, positions, row_comparisons, set_returning, sort_keys};
+use super::grouping;
 use super::names::resolution::with_queries;
 use super::names::{BesideStar, column_names};
 use crate::walk::walk_mut;
@@ -66,7 +67,8 @@ impl VisitorMut for Rewriter {
             }
         }
         set_returning::lateral(select);
-        positions::in_sets(select);
+        grouping::normalize_members(select);
+        grouping::grand_total(select);
         ControlFlow::Continue(())
     }
 

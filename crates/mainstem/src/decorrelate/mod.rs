@@ -12,7 +12,8 @@
 //!   time (`determinism`).
 //! - Here: scalar subqueries that may find no row are NULL then, whatever their column says. DataFusion takes the
 //!   column's NOT NULL for the subquery's, and fails when the subquery is empty. The column is passed through a
-//!   function that only says "may be NULL".
+//!   function that only says "may be NULL". So is one that becomes NOT NULL later: an outer join that is made an inner
+//!   one, or a CASE that is simplified.
 
 mod outer_columns;
 mod unnest;
@@ -39,7 +40,7 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, DataFusionError, Result};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, LogicalPlan, LogicalPlanBuilder, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
+    ColumnarValue, Distinct, Expr, LogicalPlan, LogicalPlanBuilder, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
     ScalarUDFImpl, Signature, Subquery, Volatility,
 };
 
@@ -56,7 +57,7 @@ fn nullable(expr: Expr, may_be_null: &Arc<ScalarUDF>) -> Result<Transformed<Expr
     let Expr::ScalarSubquery(subquery) = expr else { return Ok(Transformed::no(expr)) };
     let fields = subquery.subquery.schema().fields();
     let [field] = &fields[..] else { return Ok(Transformed::no(Expr::ScalarSubquery(subquery))) };
-    if field.is_nullable() || has_one_row(&subquery.subquery) {
+    if has_one_row(&subquery.subquery) || stays_nullable(&subquery.subquery, 0) {
         return Ok(Transformed::no(Expr::ScalarSubquery(subquery)));
     }
     let name = field.name().clone();
@@ -74,6 +75,27 @@ fn has_one_row(plan: &LogicalPlan) -> bool {
         LogicalPlan::SubqueryAlias(alias) => has_one_row(&alias.input),
         LogicalPlan::Sort(sort) => sort.fetch.is_none() && has_one_row(&sort.input),
         LogicalPlan::EmptyRelation(empty) => empty.produce_one_row,
+        _ => false,
+    }
+}
+
+/// Whether the column `at` of `plan` is one of a table that may be NULL, through operators that say nothing of it.
+fn stays_nullable(plan: &LogicalPlan, at: usize) -> bool {
+    match plan {
+        LogicalPlan::Limit(_)
+        | LogicalPlan::Sort(_)
+        | LogicalPlan::Filter(_)
+        | LogicalPlan::SubqueryAlias(_)
+        | LogicalPlan::Distinct(Distinct::All(_)) => {
+            plan.inputs().first().is_some_and(|input| stays_nullable(input, at))
+        }
+        LogicalPlan::Projection(projection) => {
+            let column =
+                projection.expr.get(at).and_then(|expr| expr.clone().unalias_nested().data.try_as_col().cloned());
+            let at = column.and_then(|column| projection.input.schema().maybe_index_of_column(&column));
+            at.is_some_and(|at| stays_nullable(&projection.input, at))
+        }
+        LogicalPlan::TableScan(scan) => scan.projected_schema.fields().get(at).is_some_and(|field| field.is_nullable()),
         _ => false,
     }
 }

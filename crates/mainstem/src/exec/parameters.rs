@@ -13,8 +13,8 @@ use datafusion::common::{ParamValues, ScalarValue};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{self, BinaryExpr, LogicalPlan, Operator};
 use datafusion::sql::sqlparser::ast::{
-    DataType as SqlType, Expr, FunctionArg, FunctionArgExpr, GroupByExpr, Ident, Select, Statement as Ast, TableFactor,
-    Value, ValueWithSpan, VisitorMut,
+    DataType as SqlType, Expr, FunctionArg, FunctionArgExpr, GroupByExpr, Ident, Query, Select, SetExpr,
+    Statement as Ast, TableFactor, Value, ValueWithSpan, VisitorMut,
 };
 use mainstem_storage::schema::DataType;
 use mainstem_storage::{Error, Result};
@@ -245,6 +245,16 @@ fn text_of(scalar: &ScalarValue) -> Option<String> {
 
 impl VisitorMut for Inlined<'_> {
     type Break = ();
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
+        if let SetExpr::Select(select) = &*query.body
+            && has_grouping_sets(&select.group_by)
+        {
+            let _: ControlFlow<()> =
+                walk_mut(&mut query.order_by, &mut InlinedWithTypes(InlinedWithin(Inlined(self.0))));
+        }
+        ControlFlow::Continue(())
+    }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Self::Break> {
         if has_grouping_sets(&select.group_by) {

@@ -75,7 +75,8 @@ use super::streaming::{OrderedGroupBy, RankingWindows, StreamingAggregates, Stre
 use super::triggers::triggered;
 use crate::analyze::{
     DecimalOperators, ExtractPlanner, RealOperators, TypedLiterals, bpchar, cast_label, checked_arithmetic,
-    coerced_types, decimal_operators, multiset_operations, rounded_decimals, sql_casts, typed_literals, window_frames,
+    coerced_types, decimal_operators, grouping_arguments, multiset_operations, rounded_decimals, sql_casts,
+    typed_literals, window_frames,
 };
 use crate::decorrelate::{decorrelated, null_aware_in, nullable_subqueries, subqueries_in_values};
 use crate::error::from_datafusion;
@@ -106,7 +107,7 @@ impl AnalyzerRule for Rule {
 }
 
 /// Rules that give types, so that DataFusion's type coercion finds SQL's.
-const BEFORE_TYPE_COERCION: [Rule; 8] = [
+const BEFORE_TYPE_COERCION: [Rule; 9] = [
     // First: where nobody sees an order, no other rule meets a sort.
     Rule("seen_sorts", seen_sorts),
     // A literal's type follows from what stands beside it: before anything asks for types.
@@ -119,6 +120,8 @@ const BEFORE_TYPE_COERCION: [Rule; 8] = [
     // Scales follow from the types of operands, and roundings from both.
     Rule("decimal_operators", decimal_operators),
     Rule("rounded_decimals", rounded_decimals),
+    // Once groups are what they will be.
+    Rule("grouping_arguments", grouping_arguments),
 ];
 
 /// Rules that need both sides of an operator to have one type.

@@ -301,6 +301,7 @@ placement_matrix!(
         for_update,
         functions,
         functions_more,
+        grouping_sets,
         guards,
         identity,
         in_lists,

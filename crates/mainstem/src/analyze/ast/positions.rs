@@ -1,17 +1,11 @@
-//! ORDER BY a position, and positions within ROLLUP, CUBE and GROUPING SETS: DataFusion takes those for numbers.
+//! ORDER BY a position: DataFusion takes it for the column of that text.
 
 use std::collections::HashSet;
 
-use datafusion::sql::sqlparser::ast::{
-    DataType, Expr, GroupByExpr, Ident, OrderByKind, Query, Select, SelectItem, SetExpr, UnaryOperator, Value,
-};
+use datafusion::sql::sqlparser::ast::{Expr, Ident, OrderByKind, Query, Select, SelectItem, SetExpr, Value};
 
-use super::expr::{bare, cast};
-use crate::analyze::names::is_same;
+use super::expr::bare;
 use crate::sql::fold;
-
-/// A CUBE of more has more grouping sets than anybody writes.
-const CUBE_MEMBERS_MAX: usize = 12;
 
 /// Names the select items of `query` that ORDER BY means by their positions, if they are more than columns. Behind a
 /// `*` positions are not known, so that all of those items are named.
@@ -50,78 +44,6 @@ pub(crate) fn name_ordered(query: &mut Query) {
     }
 }
 
-/// Puts the select items in the place of their positions within grouping sets of `select`, and writes sets with members
-/// that repeat without these. A number with a sign in GROUP BY, which is no position, becomes a cast.
-pub(crate) fn in_sets(select: &mut Select) {
-    let Select { projection, group_by: GroupByExpr::Expressions(by, _), .. } = select else { return };
-    for set in by {
-        if let Expr::UnaryOp { op: UnaryOperator::Plus, expr } = bare(set)
-            && position(without_signs(expr)).is_some()
-        {
-            *set = cast((**expr).clone(), DataType::Integer(None));
-        }
-        let (Expr::Rollup(members) | Expr::Cube(members) | Expr::GroupingSets(members)) = set else { continue };
-        for member in members.iter_mut().flatten() {
-            let item = position(bare(member)).and_then(|at| projection.get(at.checked_sub(1)?));
-            if let Some(SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item {
-                *member = expr.clone();
-            }
-        }
-        without_repetitions(set);
-    }
-}
-
-/// Writes ROLLUP, CUBE and grouping sets in which a member repeats as grouping sets in which it does not.
-fn without_repetitions(set: &mut Expr) {
-    let sets: Vec<Vec<Expr>> = match &*set {
-        Expr::Rollup(members) if repeats(members.iter().flatten()) => {
-            (0..=members.len()).rev().map(|count| members.iter().take(count).flatten().cloned().collect()).collect()
-        }
-        Expr::Cube(members) if members.len() <= CUBE_MEMBERS_MAX && repeats(members.iter().flatten()) => {
-            let is_in = |subset: usize, at: usize| subset >> at & 1 == 1;
-            let subset = |subset: usize| {
-                let members = members.iter().enumerate().filter(|(at, _)| is_in(subset, *at));
-                members.flat_map(|(_, member)| member.clone()).collect()
-            };
-            (0..1 << members.len()).map(subset).collect()
-        }
-        Expr::GroupingSets(sets) if sets.iter().any(|set| repeats(set.iter())) => sets.clone(),
-        _ => return,
-    };
-    let distinct = |members: Vec<Expr>| {
-        let mut kept: Vec<Expr> = Vec::with_capacity(members.len());
-        for member in members {
-            if !kept.iter().any(|known| is_same(known.clone(), member.clone())) {
-                kept.push(member);
-            }
-        }
-        kept
-    };
-    *set = Expr::GroupingSets(sets.into_iter().map(distinct).collect());
-}
-
-/// Whether two of `members` are one expression.
-fn repeats<'e>(members: impl Iterator<Item = &'e Expr>) -> bool {
-    let mut seen: Vec<&Expr> = Vec::new();
-    for member in members {
-        if seen.iter().any(|known| is_same((*known).clone(), member.clone())) {
-            return true;
-        }
-        seen.push(member);
-    }
-    false
-}
-
-/// What stands behind the signs of `expr`.
-fn without_signs(expr: &Expr) -> &Expr {
-    match expr {
-        Expr::Nested(inner) | Expr::UnaryOp { op: UnaryOperator::Plus | UnaryOperator::Minus, expr: inner } => {
-            without_signs(inner)
-        }
-        expr => expr,
-    }
-}
-
 fn select_of(body: &mut SetExpr) -> Option<&mut Select> {
     match body {
         SetExpr::Select(select) => Some(select),
@@ -130,7 +52,7 @@ fn select_of(body: &mut SetExpr) -> Option<&mut Select> {
 }
 
 /// The position that `expr` is, counted from 1, if it is a number.
-pub(super) fn position(expr: &Expr) -> Option<usize> {
+pub(in crate::analyze) fn position(expr: &Expr) -> Option<usize> {
     match expr {
         Expr::Value(value) => match &value.value {
             Value::Number(number, _) => number.parse().ok(),

@@ -10,11 +10,11 @@
 //! (`names`), keys that turn out to be the same later (`optimize::upstream`).
 
 use datafusion::sql::sqlparser::ast::{
-    Distinct, Expr, FunctionArgumentClause, FunctionArguments, Ident, OrderByExpr, OrderByKind, OrderByOptions, Query,
-    Select, SelectItem, SetExpr,
+    DataType, Distinct, ExactNumberInfo, Expr, FunctionArgumentClause, FunctionArguments, Ident, OrderByExpr,
+    OrderByKind, OrderByOptions, Query, Select, SelectItem, SetExpr, Value,
 };
 
-use super::expr::{bare, is_star};
+use super::expr::{bare, cast};
 use super::positions::position;
 use crate::analyze::names::resolution::merges_itself;
 use crate::sql::fold;
@@ -24,7 +24,7 @@ pub(crate) fn match_distinct_on(query: &mut Query) {
     let SetExpr::Select(select) = &mut *query.body else { return };
     let Select { distinct: Some(Distinct::On(keys)), projection, from, .. } = &mut **select else { return };
     name_keys(projection, keys);
-    let items = Items { items: projection, merges: from.iter().any(merges_itself) };
+    let items = Items { items: projection.iter().map(Item::of).collect(), merges: from.iter().any(merges_itself) };
     for key in keys.iter_mut() {
         *key = items.meant(key).clone();
     }
@@ -87,34 +87,51 @@ fn once<T>(all: &mut Vec<T>, are_same: impl Fn(&T, &T) -> bool) {
     *all = kept;
 }
 
+/// A select item.
+struct Item {
+    alias: Option<String>,
+    /// What it is; none for a `*`. A number is a cast: as a sort key it would be the position of another item.
+    expr: Option<Expr>,
+}
+
+impl Item {
+    fn of(item: &SelectItem) -> Self {
+        let (expr, alias) = match item {
+            SelectItem::ExprWithAlias { expr, alias } => (bare(expr).clone(), Some(fold(alias))),
+            SelectItem::UnnamedExpr(expr) => (bare(expr).clone(), None),
+            _ => return Self { alias: None, expr: None },
+        };
+        let expr = match &expr {
+            Expr::Value(value) if matches!(value.value, Value::Number(..)) => {
+                cast(expr, DataType::Numeric(ExactNumberInfo::None))
+            }
+            _ => expr,
+        };
+        Self { alias, expr: Some(expr) }
+    }
+}
+
 /// What names and numbers can mean.
-struct Items<'s> {
-    items: &'s [SelectItem],
+struct Items {
+    items: Vec<Item>,
     /// Whether a column of FROM is one of two tables: a name alone is not the column of one then.
     merges: bool,
 }
 
-impl Items<'_> {
+impl Items {
     /// `key`, or the select item that it names or counts.
     fn meant<'e>(&'e self, key: &'e Expr) -> &'e Expr {
         let key = bare(key);
-        if let Some(at) = position(key) {
+        let item = if let Some(at) = position(key) {
             let before = self.items.get(..at).unwrap_or_default();
-            return match before.last() {
-                Some(SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. })
-                    if !before.iter().any(is_star) =>
-                {
-                    bare(expr)
-                }
-                _ => key,
-            };
-        }
-        let Expr::Identifier(name) = key else { return key };
-        let named = self.items.iter().find_map(|item| match item {
-            SelectItem::ExprWithAlias { expr, alias } if fold(alias) == fold(name) => Some(bare(expr)),
-            _ => None,
-        });
-        named.unwrap_or(key)
+            before.last().filter(|_| before.iter().all(|item| item.expr.is_some()))
+        } else if let Expr::Identifier(name) = key {
+            let name = fold(name);
+            self.items.iter().find(|item| item.alias.as_ref() == Some(&name))
+        } else {
+            None
+        };
+        item.and_then(|item| item.expr.as_ref()).unwrap_or(key)
     }
 
     fn are_same(&self, key: &Expr, other: &Expr) -> bool {

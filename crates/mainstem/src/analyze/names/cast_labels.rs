@@ -32,6 +32,7 @@ pub(super) fn label_casts(select: &mut Select, order_by: &mut Option<OrderBy>) {
     let is_set = |expr: &Expr| matches!(expr, Expr::GroupingSets(_) | Expr::Rollup(_) | Expr::Cube(_));
     let has_sets = matches!(&select.group_by, GroupByExpr::Expressions(by, _) if by.iter().any(is_set));
     let mut label = CastLabel { has_sets, ..CastLabel::default() };
+    let ControlFlow::Continue(()) = walk_mut(&mut select.distinct, &mut label);
     let ControlFlow::Continue(()) = walk_mut(&mut select.projection, &mut label);
     let ControlFlow::Continue(()) = walk_mut(&mut select.group_by, &mut label);
     let ControlFlow::Continue(()) = walk_mut(&mut select.having, &mut label);
