@@ -81,8 +81,8 @@ use crate::analyze::{
 use crate::decorrelate::{decorrelated, null_aware_in, nullable_subqueries, subqueries_in_values};
 use crate::error::from_datafusion;
 use crate::optimize::{
-    OrderedOutput, exact_sums_beside_distinct, guarded, null_safe_joins, null_safe_simplification, seen_sorts,
-    with_unique_keys,
+    OrderedOutput, WithoutDependencies, exact_sums_beside_distinct, guarded, null_safe_joins, null_safe_simplification,
+    seen_sorts, with_unique_keys,
 };
 use crate::provider::{CATALOG, SEARCHED, StatementCatalog};
 use crate::sql::CastTypes;
@@ -189,6 +189,7 @@ pub(crate) fn template(storage: &Database, threads: usize) -> Result<SessionStat
         .with_expr_planners(expression_planners())
         .with_default_features()
         .with_type_planner(Arc::new(CastTypes))
+        .with_relation_planners(vec![Arc::new(WithoutDependencies)])
         .with_catalog_list(Arc::new(StatementCatalog::default()))
         .with_analyzer_rules(analyzers.collect())
         .build();

@@ -5,22 +5,26 @@
 //! FROM t) q` it says that `q.a` determines the columns of `v`. No public issue was found.
 //!
 //! Comes in: one of its rules that reads dependencies. Goes out: the same rule, which sees the keys that [`keys_of`]
-//! derives, as dependencies of all columns: PRIMARY KEY, and UNIQUE where no column may be NULL, of tables; the groups
-//! of an aggregation; carried through operators one at a time. Two rows are never equal in a key, NULL being equal to
-//! NULL.
+//! derives, as dependencies of all columns: the groups of an aggregation, carried through operators one at a time. Two
+//! rows are never equal in a key, NULL being equal to NULL. Tables do not say their keys to DataFusion.
 //!
 //! - Sorts lose keys that are there twice, and no others.
 //! - `eliminate_join`, `optimize_projections` and `replace_distinct_aggregate` see plans whose schemas have these keys.
+//! - The planner sees none ([`WithoutDependencies`]): by those of a derived table it adds columns to GROUP BY, and makes
+//!   frames of peers frames of rows.
 //!
 //! It does not own: columns that GROUP BY of a key allows in a SELECT list, which are known from the tree (`analyze`).
 
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{Constraint, DFSchema, Dependency, FunctionalDependence, FunctionalDependencies, Result};
-use datafusion::logical_expr::{Aggregate, Distinct, Expr, Join, JoinType, LogicalPlan, Projection, Sort, TableScan};
+use datafusion::common::{DFSchema, Dependency, FunctionalDependence, FunctionalDependencies, Result};
+use datafusion::logical_expr::planner::{PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning};
+use datafusion::logical_expr::{Aggregate, Distinct, Expr, Join, JoinType, LogicalPlan, Projection, Sort};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use datafusion::sql::sqlparser::ast::TableFactor;
 
 type Rule = Arc<dyn OptimizerRule + Send + Sync>;
 
@@ -81,6 +85,46 @@ impl OptimizerRule for WithKeys {
     }
 }
 
+thread_local! {
+    /// Whether the relation that is planned next is the one that [`WithoutDependencies`] has asked for.
+    static IS_ASKED_FOR: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Plans relations of FROM as DataFusion does, without functional dependencies; see the module. Tables have none.
+#[derive(Debug)]
+pub(crate) struct WithoutDependencies;
+
+impl RelationPlanner for WithoutDependencies {
+    fn plan_relation(
+        &self,
+        relation: TableFactor,
+        context: &mut dyn RelationPlannerContext,
+    ) -> Result<RelationPlanning> {
+        let may_have = matches!(relation, TableFactor::Derived { .. } | TableFactor::Table { args: None, .. });
+        if IS_ASKED_FOR.take() || !may_have {
+            return Ok(RelationPlanning::Original(Box::new(relation)));
+        }
+        IS_ASKED_FOR.set(true);
+        let planned = context.plan(relation);
+        IS_ASKED_FOR.set(false);
+        let plan = without_dependencies(planned?)?;
+        Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, None))))
+    }
+}
+
+/// `plan`, whose own schema has no dependencies.
+fn without_dependencies(mut plan: LogicalPlan) -> Result<LogicalPlan> {
+    if plan.schema().functional_dependencies().is_empty() {
+        return Ok(plan);
+    }
+    let Some(schema) = own_schema(&mut plan) else {
+        return Ok(plan.map_children(|input| without_dependencies(input).map(Transformed::yes))?.data);
+    };
+    let unknown = DFSchema::clone(schema).with_functional_dependencies(FunctionalDependencies::empty())?;
+    *schema = Arc::new(unknown);
+    Ok(plan)
+}
+
 /// `plan`, whose schemas have the keys of [`keys_of`], and no other dependencies.
 ///
 /// # Errors
@@ -136,7 +180,8 @@ fn own_schema(node: &mut LogicalPlan) -> Option<&mut Arc<DFSchema>> {
 /// The keys of `node`, whose inputs have theirs in their schemas; `None` if it has a schema of another node.
 fn keys_of(node: &LogicalPlan) -> Result<Option<Vec<Key>>> {
     Ok(Some(match node {
-        LogicalPlan::TableScan(scan) => of_table(scan),
+        // Tables do not say their keys to DataFusion.
+        LogicalPlan::TableScan(_) => Vec::new(),
         LogicalPlan::Projection(projection) => through_projection(projection),
         // Same columns; windows come behind them.
         LogicalPlan::SubqueryAlias(alias) => known_keys(alias.input.schema()),
@@ -152,21 +197,6 @@ fn keys_of(node: &LogicalPlan) -> Result<Option<Vec<Key>>> {
 fn known_keys(schema: &DFSchema) -> Vec<Key> {
     let unique = schema.functional_dependencies().iter().filter(|known| known.mode == Dependency::Single);
     unique.filter(|known| !known.nullable).map(|known| known.source_indices.clone()).collect()
-}
-
-fn of_table(scan: &TableScan) -> Vec<Key> {
-    let schema = scan.source.schema();
-    let is_never_null = |at: &usize| schema.fields().get(*at).is_some_and(|field| !field.is_nullable());
-    let place = |at: &usize| match &scan.projection {
-        Some(columns) => columns.iter().position(|column| column == at),
-        None => Some(*at),
-    };
-    let keys = scan.source.constraints().into_iter().flat_map(|constraints| constraints.iter());
-    let keys = keys.filter_map(|constraint| match constraint {
-        Constraint::PrimaryKey(columns) => Some(columns),
-        Constraint::Unique(columns) => columns.iter().all(is_never_null).then_some(columns),
-    });
-    keys.filter_map(|columns| columns.iter().map(place).collect::<Option<Key>>()).collect()
 }
 
 fn through_projection(projection: &Projection) -> Vec<Key> {

@@ -1,13 +1,13 @@
-//! `lag(a, n, d)` and `lead(a, n, d)` with a default that is computed: `CASE WHEN lag(true, n) THEN lag(a, n) ELSE d
-//! END`, over the same window. With IGNORE NULLS what is found is never NULL, so that it is `coalesce(lag(a, n) IGNORE
-//! NULLS, d)`.
+//! `lag(a, n, d)` and `lead(a, n, d)` with a default that is computed: `CASE WHEN lag(true, n) THEN lag(a, n) WHEN n IS
+//! NOT NULL THEN d END`, over the same window. With IGNORE NULLS it is `CASE WHEN n <> 0 THEN coalesce(lag(a, n), d) ELSE
+//! lag(a, n) END`: what is found in another row is never NULL. Where n is NULL, so is the value.
 //!
 //! DataFusion takes literals alone, and makes them values of the type of `a`: a default with more digits would lose
 //! them. Whole numbers, texts and NULL stay with it.
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, NullTreatment, ObjectNamePart, Value,
-    ValueWithSpan,
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, NullTreatment, ObjectNamePart,
+    Value, ValueWithSpan,
 };
 
 use super::expr::{bare, call as coalesce, case};
@@ -20,21 +20,37 @@ pub(crate) fn default_beside(expr: &mut Expr) {
     {
         let value = with_arguments(call, None);
         if call.null_treatment == Some(NullTreatment::IgnoreNulls) {
-            *expr = coalesce("coalesce", vec![value, default]);
+            let found = coalesce("coalesce", vec![value.clone(), default.value]);
+            let is_elsewhere = Expr::BinaryOp {
+                left: Box::new(Expr::Nested(Box::new(default.offset))),
+                op: BinaryOperator::NotEq,
+                right: Box::new(Expr::value(Value::Number("0".to_owned(), false))),
+            };
+            *expr = case(vec![(is_elsewhere, found)], value);
             return;
         }
         let is_there = with_arguments(call, Some(Expr::Value(Value::Boolean(true).into())));
-        *expr = case(vec![(is_there, value)], default);
+        let has_offset = Expr::IsNotNull(Box::new(Expr::Nested(Box::new(default.offset))));
+        *expr = case(vec![(is_there, value), (has_offset, default.value)], Expr::value(Value::Null));
     }
 }
 
+struct Default {
+    offset: Expr,
+    value: Expr,
+}
+
 /// The default of a call of `lag` or `lead`, if DataFusion does not do it.
-fn computed_default(call: &Function) -> Option<Expr> {
+fn computed_default(call: &Function) -> Option<Default> {
     let [ObjectNamePart::Identifier(name)] = call.name.0.as_slice() else { return None };
     let FunctionArguments::List(list) = &call.args else { return None };
-    let [_, _, FunctionArg::Unnamed(FunctionArgExpr::Expr(default))] = list.args.as_slice() else { return None };
+    let [_, FunctionArg::Unnamed(FunctionArgExpr::Expr(offset)), FunctionArg::Unnamed(FunctionArgExpr::Expr(value))] =
+        list.args.as_slice()
+    else {
+        return None;
+    };
     let is_one = matches!(fold(name).as_str(), "lag" | "lead") && call.over.is_some();
-    (is_one && !is_simple(default)).then(|| default.clone())
+    (is_one && !is_simple(value)).then(|| Default { offset: offset.clone(), value: value.clone() })
 }
 
 fn is_simple(default: &Expr) -> bool {

@@ -1,20 +1,19 @@
 //! Sort keys that are there twice, and keys of DISTINCT ON: `SELECT DISTINCT ON (a, b) ... ORDER BY b, a, b, c`.
 //!
 //! SQL wants the keys of DISTINCT ON to come first in ORDER BY, in any order, and each as often as somebody likes;
-//! those that ORDER BY lacks follow. DataFusion wants them in the order in which they are written, once each, and reads
-//! a name or a number in DISTINCT ON as no select item. An aggregate of DISTINCT values wants as many sort keys as
-//! arguments.
+//! those that ORDER BY lacks follow. DataFusion wants them in the order in which they are written, once each, and takes
+//! a number in DISTINCT ON for a value. An aggregate of DISTINCT values wants as many sort keys as arguments.
 //!
 //! Comes in: a query, or an expression. Goes out: the same, whose keys are there once each, those of DISTINCT ON in the
 //! order of ORDER BY. Where they do not come first the planner tells of it (42P10). It does not own: names of columns
 //! (`names`), keys that turn out to be the same later (`optimize::upstream`).
 
 use datafusion::sql::sqlparser::ast::{
-    DataType, Distinct, ExactNumberInfo, Expr, FunctionArgumentClause, FunctionArguments, Ident, OrderByExpr,
-    OrderByKind, OrderByOptions, Query, Select, SelectItem, SetExpr, Value,
+    Distinct, Expr, FunctionArgumentClause, FunctionArguments, Ident, OrderByExpr, OrderByKind, OrderByOptions, Query,
+    Select, SelectItem, SetExpr,
 };
 
-use super::expr::{bare, cast};
+use super::expr::{alias, bare, is_star};
 use super::positions::position;
 use crate::analyze::names::resolution::merges_itself;
 use crate::sql::fold;
@@ -23,43 +22,48 @@ use crate::sql::fold;
 pub(crate) fn match_distinct_on(query: &mut Query) {
     let SetExpr::Select(select) = &mut *query.body else { return };
     let Select { distinct: Some(Distinct::On(keys)), projection, from, .. } = &mut **select else { return };
-    name_keys(projection, keys);
-    let items = Items { items: projection.iter().map(Item::of).collect(), merges: from.iter().any(merges_itself) };
-    for key in keys.iter_mut() {
-        *key = items.meant(key).clone();
-    }
-    once(keys, |key, other| items.are_same(key, other));
-    let Some(OrderByKind::Expressions(order)) = query.order_by.as_mut().map(|order_by| &mut order_by.kind) else {
-        return;
+    let mut order = match query.order_by.as_mut().map(|order_by| &mut order_by.kind) {
+        Some(OrderByKind::Expressions(order)) => Some(order),
+        Some(OrderByKind::All(_)) => return,
+        None => None,
     };
-    for key in order.iter_mut() {
-        // The planner knows names of select items, and no positions of expressions.
-        if position(&key.expr).is_some() {
-            key.expr = items.meant(&key.expr).clone();
+    let in_order = order.iter().flat_map(|order| order.iter().map(|key| &key.expr));
+    name_items(projection, &keys.iter().chain(in_order).cloned().collect::<Vec<_>>());
+    let items = Items { items: projection, merges: from.iter().any(merges_itself) };
+    let mut distinct: Vec<SortKey> = keys.iter().map(|key| items.sort_key(key)).collect();
+    once(&mut distinct, |key, other| items.are_same(key, other));
+    if let Some(order) = &mut order {
+        let mut sorted: Vec<(SortKey, OrderByExpr)> =
+            order.iter().map(|by| (items.sort_key(&by.expr), by.clone())).collect();
+        once(&mut sorted, |(key, _), (other, _)| items.are_same(key, other));
+        let is_distinct = |key: &SortKey| distinct.iter().any(|distinct| items.are_same(distinct, key));
+        let leading = sorted.iter().take_while(|(key, _)| is_distinct(key)).count();
+        if leading == sorted.len() || leading >= distinct.len() {
+            let mut first: Vec<SortKey> = sorted.iter().take(leading).map(|(key, _)| key.clone()).collect();
+            distinct.retain(|key| !first.iter().any(|known| items.are_same(known, key)));
+            let options = OrderByOptions { asc: None, nulls_first: None };
+            let added = |key: &SortKey| OrderByExpr { expr: key.written.clone(), options, with_fill: None };
+            sorted.extend(distinct.iter().map(|key| (key.clone(), added(key))));
+            first.append(&mut distinct);
+            distinct = first;
         }
+        **order = sorted.into_iter().map(|(key, by)| OrderByExpr { expr: key.written, ..by }).collect();
     }
-    once(order, |key, other| items.are_same(&key.expr, &other.expr));
-    let is_key = |order: &OrderByExpr| keys.iter().any(|key| items.are_same(key, &order.expr));
-    let leading = order.iter().take_while(|order| is_key(order)).count();
-    if leading < order.len() && leading < keys.len() {
-        return;
-    }
-    let mut in_order: Vec<Expr> = order.iter().take(leading).map(|order| items.meant(&order.expr).clone()).collect();
-    keys.retain(|key| !in_order.iter().any(|known| items.are_same(known, key)));
-    let options = OrderByOptions { asc: None, nulls_first: None };
-    order.extend(keys.iter().map(|key| OrderByExpr { expr: key.clone(), options, with_fill: None }));
-    in_order.append(keys);
-    *keys = in_order;
+    *keys = distinct.into_iter().map(|key| key.written).collect();
 }
 
-/// Names the select `items` that are one of `keys`: the planner finds `count(*)` again under a name of its own only. No
-/// column is called so; a result's columns have other names (`names::OutputNames`).
-fn name_keys(items: &mut [SelectItem], keys: &[Expr]) {
-    for (position, item) in (1..).zip(items) {
+/// Names the select `items` that one of `keys` counts or repeats: the planner finds `count(*)` again under a name of
+/// its own only, and takes a number for a position. No column is called so; a result's columns have other names
+/// (`names::OutputNames`).
+fn name_items(items: &mut [SelectItem], keys: &[Expr]) {
+    let mut has_stars = false;
+    for (at, item) in (1..).zip(items) {
+        has_stars |= is_star(item);
         let SelectItem::UnnamedExpr(expr) = item else { continue };
         let is_name = matches!(bare(expr), Expr::Identifier(_) | Expr::CompoundIdentifier(_));
-        if !is_name && keys.iter().any(|key| bare(key) == bare(expr)) {
-            let alias = Ident::with_quote('"', format!("?column?_{position}"));
+        let is_meant = |key: &Expr| bare(key) == bare(expr) || !has_stars && position(bare(key)) == Some(at);
+        if !is_name && keys.iter().any(is_meant) {
+            let alias = Ident::with_quote('"', format!("?column?_{at}"));
             *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
         }
     }
@@ -87,56 +91,46 @@ fn once<T>(all: &mut Vec<T>, are_same: impl Fn(&T, &T) -> bool) {
     *all = kept;
 }
 
-/// A select item.
-struct Item {
-    alias: Option<String>,
-    /// What it is; none for a `*`. A number is a cast: as a sort key it would be the position of another item.
-    expr: Option<Expr>,
-}
-
-impl Item {
-    fn of(item: &SelectItem) -> Self {
-        let (expr, alias) = match item {
-            SelectItem::ExprWithAlias { expr, alias } => (bare(expr).clone(), Some(fold(alias))),
-            SelectItem::UnnamedExpr(expr) => (bare(expr).clone(), None),
-            _ => return Self { alias: None, expr: None },
-        };
-        let expr = match &expr {
-            Expr::Value(value) if matches!(value.value, Value::Number(..)) => {
-                cast(expr, DataType::Numeric(ExactNumberInfo::None))
-            }
-            _ => expr,
-        };
-        Self { alias, expr: Some(expr) }
-    }
+/// A key of DISTINCT ON or ORDER BY.
+#[derive(Clone)]
+struct SortKey {
+    /// How the planner reads it: a select item by its alias.
+    written: Expr,
+    /// What it is, over the columns of FROM.
+    meant: Expr,
 }
 
 /// What names and numbers can mean.
-struct Items {
-    items: Vec<Item>,
+struct Items<'s> {
+    items: &'s [SelectItem],
     /// Whether a column of FROM is one of two tables: a name alone is not the column of one then.
     merges: bool,
 }
 
-impl Items {
-    /// `key`, or the select item that it names or counts.
-    fn meant<'e>(&'e self, key: &'e Expr) -> &'e Expr {
+impl Items<'_> {
+    fn sort_key(&self, key: &Expr) -> SortKey {
         let key = bare(key);
         let item = if let Some(at) = position(key) {
             let before = self.items.get(..at).unwrap_or_default();
-            before.last().filter(|_| before.iter().all(|item| item.expr.is_some()))
+            before.last().filter(|_| !before.iter().any(is_star))
         } else if let Expr::Identifier(name) = key {
-            let name = fold(name);
-            self.items.iter().find(|item| item.alias.as_ref() == Some(&name))
+            let is_called = |item: &&SelectItem| alias(item).is_some_and(|alias| alias == fold(name));
+            self.items.iter().find(is_called)
         } else {
             None
         };
-        item.and_then(|item| item.expr.as_ref()).unwrap_or(key)
+        match item {
+            Some(SelectItem::ExprWithAlias { expr, alias }) => {
+                SortKey { written: Expr::Identifier(alias.clone()), meant: bare(expr).clone() }
+            }
+            Some(SelectItem::UnnamedExpr(expr)) => SortKey { written: bare(expr).clone(), meant: bare(expr).clone() },
+            _ => SortKey { written: key.clone(), meant: key.clone() },
+        }
     }
 
-    fn are_same(&self, key: &Expr, other: &Expr) -> bool {
+    fn are_same(&self, key: &SortKey, other: &SortKey) -> bool {
         let folded = |names: &[Ident]| names.iter().map(fold).collect::<Vec<_>>();
-        match (self.meant(key), self.meant(other)) {
+        match (&key.meant, &other.meant) {
             (Expr::Identifier(key), Expr::Identifier(other)) => fold(key) == fold(other),
             (Expr::CompoundIdentifier(key), Expr::CompoundIdentifier(other)) => folded(key) == folded(other),
             (Expr::Identifier(alone), Expr::CompoundIdentifier(of_table))

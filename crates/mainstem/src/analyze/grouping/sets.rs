@@ -1,11 +1,13 @@
 //! Members of GROUP BY: positions within ROLLUP, CUBE and GROUPING SETS, which DataFusion takes for numbers; members that
-//! repeat, which it refuses; numbers with a sign, which it takes for any number of that value.
+//! repeat, which it refuses; numbers with a sign, which it takes for any number of that value; names of items that are
+//! numbers, which it takes for positions.
 
 use datafusion::sql::sqlparser::ast::{DataType, Expr, GroupByExpr, Select, SelectItem, UnaryOperator};
 
 use crate::analyze::ast::expr::{bare, cast};
 use crate::analyze::ast::positions::position;
 use crate::analyze::names::is_same;
+use crate::sql::fold;
 
 /// A CUBE of more has more grouping sets than anybody writes.
 const CUBE_MEMBERS_MAX: usize = 12;
@@ -15,6 +17,7 @@ const CUBE_MEMBERS_MAX: usize = 12;
 pub(in crate::analyze) fn normalize_members(select: &mut Select) {
     let Select { projection, group_by: GroupByExpr::Expressions(by, _), .. } = select else { return };
     for set in by {
+        number_as_cast(set, projection);
         let (Expr::Rollup(members) | Expr::Cube(members) | Expr::GroupingSets(members)) = set else {
             sign_as_cast(set, projection);
             continue;
@@ -25,6 +28,7 @@ pub(in crate::analyze) fn normalize_members(select: &mut Select) {
                 *member = expr.clone();
             }
             sign_as_cast(member, projection);
+            number_as_cast(member, projection);
         }
         without_repetitions(set);
     }
@@ -36,9 +40,8 @@ fn sign_as_cast(group: &mut Expr, items: &mut [SelectItem]) {
     let Some(number) = position(without_signs(group)).filter(|_| has_plus(group)) else {
         return;
     };
-    let is_integer = i32::try_from(number).is_ok();
     let given = group.clone();
-    *group = cast(given.clone(), if is_integer { DataType::Integer(None) } else { DataType::BigInt(None) });
+    *group = whole_number(given.clone(), number);
     for item in items {
         if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item
             && is_same(expr.clone(), given.clone())
@@ -46,6 +49,25 @@ fn sign_as_cast(group: &mut Expr, items: &mut [SelectItem]) {
             *expr = group.clone();
         }
     }
+}
+
+/// Makes a cast of the number that the select item is which `group` names.
+fn number_as_cast(group: &Expr, items: &mut [SelectItem]) {
+    let Expr::Identifier(name) = bare(group) else { return };
+    for item in items {
+        if let SelectItem::ExprWithAlias { expr, alias } = item
+            && fold(alias) == fold(name)
+            && let Some(number) = position(bare(expr))
+        {
+            *expr = whole_number(expr.clone(), number);
+        }
+    }
+}
+
+/// `expr`, which is `number`, with its type, as a cast.
+fn whole_number(expr: Expr, number: usize) -> Expr {
+    let is_integer = i32::try_from(number).is_ok();
+    cast(expr, if is_integer { DataType::Integer(None) } else { DataType::BigInt(None) })
 }
 
 fn has_plus(expr: &Expr) -> bool {

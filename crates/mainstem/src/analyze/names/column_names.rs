@@ -24,9 +24,9 @@ use datafusion::sql::sqlparser::ast::{
     TableWithJoins, Visit, VisitorMut,
 };
 
-use super::duplicate_names::marked;
 use super::output_names::item_name;
 use crate::analyze::ast::expr::{bare, first_select};
+use crate::names::MARK;
 use crate::sql::fold;
 use crate::walk::{walk_expressions, walk_mut};
 
@@ -227,6 +227,11 @@ fn read_by_keys(query: &Query) -> HashSet<String> {
     };
     let expressions = by.iter().map(|key| &key.expr).filter(|key| !matches!(key, Expr::Identifier(_)));
     expressions.flat_map(mentioned).collect()
+}
+
+/// `name` as the internal name of the item at `position`, counted from 1.
+pub(super) fn marked(name: &str, position: usize) -> Ident {
+    Ident::with_quote('"', format!("{name}{}", MARK.to_string().repeat(position)))
 }
 
 /// The name that an item has of its own.

@@ -25,7 +25,7 @@ use datafusion::sql::sqlparser::ast::{
 use mainstem_storage::{Error, Result};
 
 use super::cast_labels::label_casts;
-use super::column_names::own_name_of_item;
+use super::column_names::{marked, own_name_of_item};
 use super::output_names::title;
 use crate::analyze::ast::expr::{alias, bare, first_select, is_star};
 use crate::names::MARK;
@@ -111,11 +111,6 @@ impl VisitorMut for Duplicates {
         }
         ControlFlow::Continue(())
     }
-}
-
-/// `name` as the internal name of the item at `position`, counted from 1.
-pub(super) fn marked(name: &str, position: usize) -> Ident {
-    Ident::with_quote('"', format!("{name}{}", MARK.to_string().repeat(position)))
 }
 
 /// Gives internal names to the items of `query`, one of FROM or WITH, that have one name: outside it means none of

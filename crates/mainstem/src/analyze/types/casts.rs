@@ -8,8 +8,8 @@
 //!    becomes a cast to UUID: a comparison of text with UUID has no type there; one beside a number in arithmetic a
 //!    cast to the number's type; arithmetic with datetimes, times and intervals becomes that of `datetime_operators`,
 //!    decimals beside doubles in an array doubles (`coercion`);
-//! 2. before type coercion ([`typed_literals`]), so do the literals of IN lists, BETWEEN and CASE, and those
-//!    beside a TIME in NULLIF, COALESCE, GREATEST and LEAST;
+//! 2. before type coercion ([`typed_literals`]), so do the literals of IN lists, BETWEEN and CASE, beside numbers too in
+//!    what CASE gives, and those beside a TIME in NULLIF, COALESCE, GREATEST and LEAST;
 //! 3. after it ([`sql_casts`]), casts between text and the two types, coercion's own too, become functions of ours, and
 //!    so do other casts that Arrow does otherwise than SQL (`converted` lists them; `value::convert` does them). They
 //!    are folded as any, so that `id = '...'` reaches the store as a comparison with a UUID. Casts that PostgreSQL has
@@ -69,6 +69,25 @@ fn as_type(expr: Expr, data_type: &DataType) -> Expr {
 fn literal_target<'e>(exprs: impl Iterator<Item = &'e Expr>, schema: &DFSchema) -> Option<DataType> {
     let mut types = exprs.filter(|e| !matches!(e, Expr::Literal(..))).filter_map(|e| e.get_type(schema).ok());
     types.find(has_own_text)
+}
+
+/// The type of integers or floats that `exprs` become together, if all others among them are string literals, one at
+/// least, or NULL.
+fn number_target<'e>(exprs: impl Iterator<Item = &'e Expr>, schema: &DFSchema) -> Option<DataType> {
+    let mut has_text = false;
+    let mut target: Option<DataType> = None;
+    for expr in exprs {
+        let of = expr.get_type(schema).ok()?;
+        has_text |= of.is_string() && matches!(expr, Expr::Literal(..));
+        match &mut target {
+            _ if of.is_null() || of.is_string() && matches!(expr, Expr::Literal(..)) => {}
+            _ if !of.is_integer() && !of.is_floating() => return None,
+            Some(target) if target.is_floating() != of.is_floating() => *target = DataType::Float64,
+            Some(target) if target.primitive_width() >= of.primitive_width() => {}
+            target => *target = Some(of),
+        }
+    }
+    target.filter(|_| has_text)
 }
 
 /// `literal` as a number, if it is a text and `other` is a number, whose type it takes. A decimal has the digits that
@@ -162,7 +181,7 @@ fn typed(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             }
             let by_uuid = expr.as_ref().is_some_and(|e| is_uuid(e, schema));
             let results = when_then_expr.iter().map(|(_, then)| &**then).chain(else_expr.as_deref());
-            let given = literal_target(results, schema);
+            let given = literal_target(results.clone(), schema).or_else(|| number_target(results, schema));
             let result = |e: Box<Expr>| match &given {
                 Some(given) => Box::new(as_type(*e, given)),
                 None => e,

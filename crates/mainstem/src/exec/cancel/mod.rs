@@ -23,7 +23,7 @@ use mainstem_postgres::function::{Carried, Named};
 use parking_lot::Mutex;
 
 use super::runtime::Cancel;
-use crate::optimize::{answers_of_scans, pushes_by_name, safe_group_limits, window_limits};
+use crate::optimize::{answers_of_scans, partition_limits, pushes_by_name, safe_group_limits, window_limits};
 
 /// The statement that a session plans at the moment.
 #[derive(Clone, Debug, Default)]
@@ -52,7 +52,7 @@ pub(super) fn interruptible(state: SessionState) -> SessionState {
     let analyzer = state.analyzer().rules.iter().cloned().map(|rule| Arc::new(Asking(rule)) as _).collect();
     let optimizer = state.optimizers().iter().cloned().map(|rule| Arc::new(Asking(rule)) as _).collect();
     let physical = state.physical_optimizers().iter().filter(|rule| !pushes_by_name(&***rule)).cloned();
-    let physical = physical.map(safe_group_limits).map(window_limits).map(answers_of_scans);
+    let physical = physical.map(safe_group_limits).map(window_limits).map(partition_limits).map(answers_of_scans);
     let physical = physical.map(|rule| Arc::new(Asking(rule)) as _).collect();
     SessionStateBuilder::new_from_existing(state)
         .with_analyzer_rules(analyzer)

@@ -13,9 +13,11 @@ use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::execution_plan::{
     CardinalityEffect, ChildrenPropertiesMode, InvariantLevel, ReplaceChildrenOptions,
 };
+use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::filter_pushdown::{
     ChildPushdownResult, FilterDescription, FilterPushdownPhase, FilterPushdownPropagation,
 };
+use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::metrics::MetricsSet;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sort_pushdown::SortOrderPushdownResult;
@@ -35,8 +37,19 @@ type Plan = Arc<dyn ExecutionPlan>;
 /// # Errors
 /// Internal.
 pub(super) fn declared(plan: &Plan, proofs: bool) -> Result<Plan> {
-    let children = plan.children().into_iter().map(|child| declared(child, proofs)).collect::<Result<Vec<_>>>()?;
+    let old = plan.children();
+    let children = old.iter().map(|child| declared(child, proofs)).collect::<Result<Vec<_>>>()?;
+    if children.iter().zip(old).all(|(new, old)| Arc::ptr_eq(new, old)) {
+        // It was declared over the same inputs.
+        let stays = as_declared(plan).is_some_and(|known| known.proofs == proofs && is_stateless(&known.operator));
+        return if stays { Ok(plan.clone()) } else { one_declared(plan, proofs) };
+    }
     one_declared(&replace_children_if_necessary(plan.clone(), children)?, proofs)
+}
+
+/// Whether what `operator` does depends on no property of its inputs.
+fn is_stateless(operator: &Plan) -> bool {
+    operator.is::<ProjectionExec>() || operator.is::<FilterExec>() || operator.is::<HashJoinExec>()
 }
 
 /// `plan` alone in the form of [`declared`], whose children have it.

@@ -12,6 +12,7 @@ use datafusion::datasource::MemTable;
 use datafusion::execution::{SessionState, SessionStateBuilder, TaskContext};
 use datafusion::logical_expr::col;
 use datafusion::optimizer::Optimizer;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::execution_plan::reset_plan_states;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, execute_stream_partitioned};
@@ -21,6 +22,9 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 use super::{DeclaredPlans, declaring};
+use crate::exec::merge_joins::MergeJoins;
+use crate::exec::sort::RadixSorts;
+use crate::exec::streaming::RankingWindows;
 use crate::optimize::{safe_group_limits, with_unique_keys};
 
 /// Queries that DataFusion 55.2 answers wrongly by what it derives, with the rows that are right.
@@ -151,7 +155,9 @@ fn is_sorted(keys: &[SortColumn]) -> bool {
 /// DataFusion's rules, with ours around and between them.
 fn state(config: SessionConfig) -> SessionState {
     let logical = Optimizer::new().rules.into_iter().map(with_unique_keys);
-    let physical = PhysicalOptimizer::new().rules.into_iter().map(declaring).map(safe_group_limits);
+    let ours: [Arc<dyn PhysicalOptimizerRule + Send + Sync>; 3] =
+        [Arc::new(MergeJoins), Arc::new(RankingWindows), Arc::new(RadixSorts)];
+    let physical = PhysicalOptimizer::new().rules.into_iter().chain(ours).map(declaring).map(safe_group_limits);
     let physical = std::iter::once(Arc::new(DeclaredPlans) as _).chain(physical);
     SessionStateBuilder::new()
         .with_default_features()

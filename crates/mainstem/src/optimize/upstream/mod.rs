@@ -13,6 +13,7 @@ mod interval_analysis;
 mod null_equal_joins;
 mod null_simplification;
 mod ordered_output;
+mod sort_pushdown;
 mod window_limits;
 
 pub(crate) use aggregates::{answers_of_scans, exact_sums_beside_distinct, sort_keys_once};
@@ -23,6 +24,7 @@ pub(crate) use interval_analysis::safely_analysed;
 pub(crate) use null_equal_joins::null_safe_joins;
 pub(crate) use null_simplification::{null_safe_simplification, simplified};
 pub(crate) use ordered_output::OrderedOutput;
+pub(crate) use sort_pushdown::partition_limits;
 pub(crate) use window_limits::window_limits;
 
 #[cfg(test)]

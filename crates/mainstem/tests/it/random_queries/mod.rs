@@ -41,6 +41,8 @@ use self::shrink::{Failure, failure_of, shrink_case, shrink_setup};
 use self::writes::{Case, case};
 
 const SECONDS: u64 = 10;
+/// One of so many answers may be none, because a statement is refused or only one way meets an error of values.
+const UNSURE_SHARE: u64 = 5;
 /// Statements for one database.
 const STATEMENTS: u64 = 40;
 
@@ -239,5 +241,6 @@ fn random_statements_have_one_answer_in_every_way() {
     if let Some(text) = campaign.failed.into_inner().unwrap() {
         panic!("{text}");
     }
-    assert!(seen.statements > 0);
+    let unsure: u64 = seen.unknown.values().chain(seen.errors_of_one.values()).sum();
+    assert!(seen.statements > 0 && unsure * UNSURE_SHARE <= seen.answers, "{unsure} of {} answers", seen.answers);
 }

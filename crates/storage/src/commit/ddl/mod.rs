@@ -17,6 +17,7 @@
 //! It does not own: what a change means for a definition (`catalog`), nor numbers that are given out ([`numbers`]).
 
 pub(super) mod blocks;
+pub(super) mod ended_numbers;
 pub(super) mod numbers;
 pub(super) mod record;
 

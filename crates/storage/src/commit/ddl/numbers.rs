@@ -10,7 +10,7 @@
 //!    a gap.
 //! 5. TRUNCATE ... RESTART IDENTITY begins anew at its commit: a block of an older era is then worth nothing, and rows
 //!    with numbers that were drawn before cannot be committed any more (`TableStamp::numbers_restarted`). What was
-//!    taken until then is remembered for older snapshots ([`EndedNumbers`]): UNLOAD and EXPORT write it beside their
+//!    taken until then is remembered for older snapshots ([`super::ended_numbers`]): UNLOAD and EXPORT write it beside their
 //!    rows.
 //!
 //! Invariants: a number is below the mark of a durable record before anybody has it; whoever holds a column's lock may
@@ -53,28 +53,6 @@ pub struct NumbersSeen {
     pub taken: u64,
     /// How many are reserved, if any were ever.
     pub mark: Option<u64>,
-}
-
-/// What was taken of a column whenever its counting ended: with TRUNCATE ... RESTART IDENTITY, the column, or its
-/// table. Ascending by timestamp.
-#[derive(Debug, Default)]
-pub struct EndedNumbers(Vec<(CommitTs, u64)>);
-
-impl EndedNumbers {
-    fn push(&mut self, ts: CommitTs, taken: u64) {
-        self.0.push((ts, taken));
-    }
-
-    /// What was taken in the era that a transaction at `at` sees, if that has ended.
-    fn at(&self, at: CommitTs) -> Option<u64> {
-        self.0.iter().find(|(ended, _)| *ended > at).map(|(_, taken)| *taken)
-    }
-
-    /// Forgets eras that nobody sees who stands at `oldest` or later; whether there are no others.
-    fn forget_before(&mut self, oldest: CommitTs) -> bool {
-        self.0.retain(|(ended, _)| *ended > oldest);
-        self.0.is_empty()
-    }
 }
 
 impl NumberSource {

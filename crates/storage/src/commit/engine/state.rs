@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::commit::conflict::table_conflict;
-use crate::commit::ddl::numbers::EndedNumbers;
+use crate::commit::ddl::ended_numbers::EndedNumbers;
 use crate::commit::delta_starts::DeltaStarts;
 use crate::commit::recent::RecentDeletes;
 use crate::disk::AsideFile;

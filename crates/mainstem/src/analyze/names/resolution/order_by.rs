@@ -19,8 +19,8 @@ use mainstem_storage::{Error, Result};
 use super::join_columns::Columns;
 use super::select_items::{expand, hides, quoted};
 use crate::analyze::ast::expr::{bare, is_star};
-use crate::analyze::names::column_names::{mentioned, name_of};
-use crate::analyze::names::duplicate_names::{is_same, marked};
+use crate::analyze::names::column_names::{marked, mentioned, name_of};
+use crate::analyze::names::duplicate_names::is_same;
 use crate::analyze::names::output_names::title;
 use crate::sql::{fold, query_of, state};
 

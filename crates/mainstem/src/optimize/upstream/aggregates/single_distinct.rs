@@ -5,7 +5,8 @@
 //!
 //! - A sum of decimals has more digits than they, and a sum of sums more again. Whatever stands above, `HAVING sum(n) >
 //!   100`, was given the type of before.
-//! - A group of `g` and `a` may be out of range where the whole group is not: `sum` of a BIGINT is a BIGINT.
+//! - A group of `g` and `a` may be out of range where the whole group is not: `sum` of a BIGINT is a BIGINT. Beyond 38
+//!   digits that is so still (`docs/known-defects.md`).
 //!
 //! Its column names `alias1`, `group_alias_0` and so on may be those of a column of the table, too.
 //!
