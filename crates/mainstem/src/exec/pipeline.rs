@@ -82,7 +82,7 @@ use crate::decorrelate::{decorrelated, null_aware_in, nullable_subqueries, subqu
 use crate::error::from_datafusion;
 use crate::optimize::{
     OrderedOutput, WithoutDependencies, exact_sums_beside_distinct, guarded, null_safe_joins, null_safe_simplification,
-    seen_sorts, with_unique_keys,
+    seen_sorts, with_schemas_above_laterals, with_unique_keys,
 };
 use crate::provider::{CATALOG, SEARCHED, StatementCatalog};
 use crate::sql::CastTypes;
@@ -144,7 +144,12 @@ fn shared<const N: usize>(rules: [Rule; N]) -> impl Iterator<Item = Arc<dyn Anal
 /// DataFusion's optimizer rules, with guards around those that are wrong in 55.2 (`optimize::upstream`).
 fn guarded_optimizers(state: &SessionState) -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let rules = state.optimizers().iter().cloned().map(guarded).map(null_safe_joins);
-    rules.map(null_safe_simplification).map(exact_sums_beside_distinct).map(with_unique_keys).collect()
+    rules
+        .map(null_safe_simplification)
+        .map(exact_sums_beside_distinct)
+        .map(with_unique_keys)
+        .map(with_schemas_above_laterals)
+        .collect()
 }
 
 /// What all connections of a database start from: functions, rules, memory for queries.

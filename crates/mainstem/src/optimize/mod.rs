@@ -16,5 +16,5 @@ pub(crate) use unique_keys::{WithoutDependencies, with_unique_keys};
 pub(crate) use upstream::{
     OrderedOutput, answers_of_scans, computed_keys_as_columns, exact_sums_beside_distinct, guarded, null_safe_joins,
     null_safe_simplification, partition_limits, pushes_by_name, safe_group_limits, safely_analysed, simplified,
-    sort_keys_once, window_limits,
+    sort_keys_once, window_limits, with_schemas_above_laterals,
 };

@@ -70,10 +70,13 @@ impl PhysicalOptimizerRule for RadixSorts {
             }
             let Some(sort) = node.downcast_ref::<SortExec>() else { return Ok(Transformed::no(node)) };
             let replaced: Arc<dyn ExecutionPlan> = match sort.fetch() {
-                // A limit that is known when the plan is run only: DataFusion's heap has to have a row.
+                // A limit that is known when the plan is run only: DataFusion's heap has to have a row. What stands
+                // above may want the order.
                 Some(0) => {
                     let partitions = sort.properties().output_partitioning().partition_count();
-                    Arc::new(EmptyExec::new(sort.schema()).with_partitions(partitions))
+                    let none = Arc::new(EmptyExec::new(sort.schema()).with_partitions(partitions));
+                    let of_each = sort.preserve_partitioning();
+                    Arc::new(SortExec::new(sort.expr().clone(), none).with_preserve_partitioning(of_each))
                 }
                 _ if is_replaced(sort)? => {
                     let radix = RadixSort::new(sort, None);

@@ -297,7 +297,17 @@ fn canary_minus_zero_is_another_value() {
     );
 }
 
-/// `group_limits`, of floats.
+/// `lateral_schemas`.
+#[test]
+fn canary_schemas_above_lateral_joins_are_those_of_before() {
+    let sql = "SELECT row_number() OVER (ORDER BY CAST(s.a + 1 AS SMALLINT), s.a, l.x), s.a, \
+        (SELECT count(*) FROM (VALUES (1)) u) FROM (VALUES (1), (2)) s(a) LEFT JOIN LATERAL \
+        (SELECT t.a AS x, t.b AS y FROM (VALUES (1, 5)) t(a, b) WHERE t.b = s.a) l ON true WHERE s.a = 1";
+    let error = first_column(sql).expect_err("LATERAL joins are right now");
+    assert!(error.contains("wrong number of fields"), "{error}");
+}
+
+/// `limits::group_limits`, of floats.
 #[test]
 fn canary_limits_of_groups_take_nan_for_any_number() {
     let sql = "SELECT min(v) AS m, k FROM (VALUES (1, CAST('1' AS DOUBLE)), (2, CAST('5' AS DOUBLE)), \

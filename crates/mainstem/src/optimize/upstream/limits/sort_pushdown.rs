@@ -68,9 +68,10 @@ mod tests {
     use std::fmt;
 
     use arrow::datatypes::{DataType, Field, Schema};
+    use datafusion::common::tree_node::TreeNodeRecursion;
     use datafusion::execution::{SendableRecordBatchStream, TaskContext};
     use datafusion::physical_expr::expressions::col;
-    use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
+    use datafusion::physical_expr::{LexOrdering, PhysicalExpr, PhysicalSortExpr};
     use datafusion::physical_optimizer::pushdown_sort::PushdownSort;
     use datafusion::physical_plan::empty::EmptyExec;
     use datafusion::physical_plan::{DisplayAs, DisplayFormatType, PlanProperties, displayable};
@@ -98,6 +99,13 @@ mod tests {
 
         fn children(&self) -> Vec<&Plan> {
             Vec::new()
+        }
+
+        fn apply_expressions(
+            &self,
+            _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+        ) -> Result<TreeNodeRecursion> {
+            Ok(TreeNodeRecursion::Continue)
         }
 
         fn with_new_children(self: Arc<Self>, _: Vec<Plan>) -> Result<Plan> {
