@@ -6,8 +6,8 @@
 //! 0. WITH queries that hide one another get names of their own (`names::resolution::with_queries`).
 //! 1. Select items that other parts of the statement can mean get PostgreSQL's names (`names::column_names`).
 //! 2. ORDER BY the position of an expression: the select item gets a name (`positions`). DataFusion takes a position
-//!    for the column of that text, and finds it again in GROUP BY only under a name of its own. Keys of DISTINCT ON come
-//!    in the order of ORDER BY, once each (`sort_keys`). GROUP BY and HAVING get groups that DataFusion knows
+//!    for the column of that text, and finds it again in GROUP BY only under a name of its own. Keys of DISTINCT ON
+//!    come in the order of ORDER BY, once each (`sort_keys`). GROUP BY and HAVING get groups that DataFusion knows
 //!    (`grouping`): the expressions of positions in grouping sets, members once each, one group of all rows.
 //! 3. `generate_series` and other functions that give rows, in select items: DataFusion's give one list; and in FROM,
 //!    over columns (`set_returning`).

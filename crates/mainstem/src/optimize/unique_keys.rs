@@ -10,8 +10,8 @@
 //!
 //! - Sorts lose keys that are there twice, and no others.
 //! - `eliminate_join`, `optimize_projections` and `replace_distinct_aggregate` see plans whose schemas have these keys.
-//! - The planner sees none ([`WithoutDependencies`]): by those of a derived table it adds columns to GROUP BY, and makes
-//!   frames of peers frames of rows.
+//! - The planner sees none ([`WithoutDependencies`]): by those of a derived table it adds columns to GROUP BY, and
+//!   makes frames of peers frames of rows.
 //!
 //! It does not own: columns that GROUP BY of a key allows in a SELECT list, which are known from the tree (`analyze`).
 

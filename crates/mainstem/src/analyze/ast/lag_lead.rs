@@ -1,6 +1,6 @@
 //! `lag(a, n, d)` and `lead(a, n, d)` with a default that is computed: `CASE WHEN lag(true, n) THEN lag(a, n) WHEN n IS
-//! NOT NULL THEN d END`, over the same window. With IGNORE NULLS it is `CASE WHEN n <> 0 THEN coalesce(lag(a, n), d) ELSE
-//! lag(a, n) END`: what is found in another row is never NULL. Where n is NULL, so is the value.
+//! NOT NULL THEN d END`, over the same window. With IGNORE NULLS it is `CASE WHEN n <> 0 THEN coalesce(lag(a, n), d)
+//! ELSE lag(a, n) END`: what is found in another row is never NULL. Where n is NULL, so is the value.
 //!
 //! DataFusion takes literals alone, and makes them values of the type of `a`: a default with more digits would lose
 //! them. Whole numbers, texts and NULL stay with it.

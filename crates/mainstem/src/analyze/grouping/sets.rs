@@ -1,6 +1,6 @@
-//! Members of GROUP BY: positions within ROLLUP, CUBE and GROUPING SETS, which DataFusion takes for numbers; members that
-//! repeat, which it refuses; numbers with a sign, which it takes for any number of that value; names of items that are
-//! numbers, which it takes for positions.
+//! Members of GROUP BY: positions within ROLLUP, CUBE and GROUPING SETS, which DataFusion takes for numbers; members
+//! that repeat, which it refuses; numbers with a sign, which it takes for any number of that value; names of items that
+//! are numbers, which it takes for positions.
 
 use datafusion::sql::sqlparser::ast::{DataType, Expr, GroupByExpr, Select, SelectItem, UnaryOperator};
 

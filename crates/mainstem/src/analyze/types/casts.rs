@@ -8,8 +8,8 @@
 //!    becomes a cast to UUID: a comparison of text with UUID has no type there; one beside a number in arithmetic a
 //!    cast to the number's type; arithmetic with datetimes, times and intervals becomes that of `datetime_operators`,
 //!    decimals beside doubles in an array doubles (`coercion`);
-//! 2. before type coercion ([`typed_literals`]), so do the literals of IN lists, BETWEEN and CASE, beside numbers too in
-//!    what CASE gives, and those beside a TIME in NULLIF, COALESCE, GREATEST and LEAST;
+//! 2. before type coercion ([`typed_literals`]), so do the literals of IN lists, BETWEEN and CASE, beside numbers too
+//!    in what CASE gives, and those beside a TIME in NULLIF, COALESCE, GREATEST and LEAST;
 //! 3. after it ([`sql_casts`]), casts between text and the two types, coercion's own too, become functions of ours, and
 //!    so do other casts that Arrow does otherwise than SQL (`converted` lists them; `value::convert` does them). They
 //!    are folded as any, so that `id = '...'` reaches the store as a comparison with a UUID. Casts that PostgreSQL has

@@ -28,7 +28,7 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, InputOrd
 
 use crate::exec::merge_joins::MergeJoin;
 use crate::exec::sort::RadixSort;
-use crate::exec::streaming::RankingWindow;
+use crate::exec::streaming::{RankingWindow, StreamingAggregateExec};
 
 type Plan = Arc<dyn ExecutionPlan>;
 type Order = Vec<PhysicalSortExpr>;
@@ -51,7 +51,13 @@ pub(super) fn are_declared_rightly(operator: &Plan, proofs: bool) -> bool {
         || operator.is::<CooperativeExec>()
         || operator.is::<BufferExec>()
         || operator.is::<OutputRequirementExec>()
+        || declares_what_its_input_does(operator)
         || declares_nothing(operator)
+}
+
+/// Whether the properties of `operator` are those of its input themselves.
+fn declares_what_its_input_does(operator: &Plan) -> bool {
+    matches!(operator.children()[..], [input] if Arc::ptr_eq(operator.properties(), input.properties()))
 }
 
 /// Whether nothing is derived where something could be.
@@ -98,6 +104,9 @@ pub(super) fn of(operator: &Plan) -> Vec<Order> {
     }
     if let Some(aggregate) = operator.downcast_ref::<AggregateExec>() {
         return through_groups(aggregate);
+    }
+    if let Some(streaming) = operator.downcast_ref::<StreamingAggregateExec>() {
+        return through_groups(streaming.aggregate());
     }
     if let Some(join) = operator.downcast_ref::<HashJoinExec>() {
         // The rows of the build side come as they are found.

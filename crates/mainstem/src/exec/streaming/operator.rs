@@ -96,6 +96,11 @@ impl StreamingAggregateExec {
         let input = aggregate.input().clone();
         Self { aggregate, input, metrics: ExecutionPlanMetricsSet::new() }
     }
+
+    /// What it stands for; its rows come in the same order.
+    pub(in crate::exec) fn aggregate(&self) -> &AggregateExec {
+        &self.aggregate
+    }
 }
 
 impl DisplayAs for StreamingAggregateExec {

@@ -1,8 +1,8 @@
 //! Schemas above LATERAL joins that DataFusion has decorrelated.
 //!
-//! DataFusion 55.2's `decorrelate_lateral_join` adds the columns of the condition to what the join gives, and leaves the
-//! schemas above it as they were. A window there fails as soon as another rule makes it again: "Window schema has wrong
-//! number of fields". No public issue was found.
+//! DataFusion 55.2's `decorrelate_lateral_join` adds the columns of the condition to what the join gives, and leaves
+//! the schemas above it as they were. A window there fails as soon as another rule makes it again: "Window schema has
+//! wrong number of fields". No public issue was found.
 //!
 //! Comes in: that rule. Goes out: one that computes the schemas of a plan again which it has changed. It does not own:
 //! which joins the rule is for (`decorrelate`).

@@ -10,8 +10,8 @@
 //!    a gap.
 //! 5. TRUNCATE ... RESTART IDENTITY begins anew at its commit: a block of an older era is then worth nothing, and rows
 //!    with numbers that were drawn before cannot be committed any more (`TableStamp::numbers_restarted`). What was
-//!    taken until then is remembered for older snapshots ([`super::ended_numbers`]): UNLOAD and EXPORT write it beside their
-//!    rows.
+//!    taken until then is remembered for older snapshots ([`super::ended_numbers`]): UNLOAD and EXPORT write it beside
+//!    their rows.
 //!
 //! Invariants: a number is below the mark of a durable record before anybody has it; whoever holds a column's lock may
 //! take the commit lock, never the other way round. It does not own: numbers of tables that are not committed

@@ -3,6 +3,8 @@
 mod group_limits;
 mod sort_pushdown;
 mod window_limits;
+#[cfg(test)]
+mod window_tests;
 
 pub(crate) use group_limits::safe_group_limits;
 pub(crate) use sort_pushdown::partition_limits;

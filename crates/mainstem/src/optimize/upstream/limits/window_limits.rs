@@ -137,6 +137,3 @@ fn looks_ahead(expr: &Arc<dyn WindowExpr>) -> Option<usize> {
         LimitEffect::Absolute(_) | LimitEffect::Unknown => None,
     }
 }
-
-#[cfg(test)]
-mod tests;

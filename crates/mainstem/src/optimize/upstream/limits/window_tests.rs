@@ -2,6 +2,7 @@
 //! partition, with NULLs and without, over frames in ROWS, in windows above one another.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use arrow::array::{AsArray, Int64Array, RecordBatch};
 use arrow::datatypes::{DataType, Field, Int64Type, Schema};
@@ -12,7 +13,7 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use mainstem_postgres::window::shifts;
 use tokio::runtime::Runtime;
 
-use super::*;
+use super::window_limits;
 
 type Values = Vec<Option<i64>>;
 
