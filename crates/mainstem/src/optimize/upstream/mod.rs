@@ -6,22 +6,22 @@
 
 mod aggregates;
 mod computed_keys;
+mod decorrelate_lateral_join;
+mod eliminate_cross_join;
 mod excepted;
 mod filter_pushdown;
 mod interval_analysis;
-mod lateral_schemas;
 mod limits;
-mod null_equal_joins;
 mod null_simplification;
 mod ordered_output;
 
 pub(crate) use aggregates::{answers_of_scans, exact_sums_beside_distinct, sort_keys_once};
 pub(crate) use computed_keys::computed_keys_as_columns;
+pub(crate) use decorrelate_lateral_join::with_schemas_above_laterals;
+pub(crate) use eliminate_cross_join::null_safe_joins;
 pub(crate) use filter_pushdown::{guarded, pushes_by_name};
 pub(crate) use interval_analysis::safely_analysed;
-pub(crate) use lateral_schemas::with_schemas_above_laterals;
 pub(crate) use limits::{partition_limits, safe_group_limits, window_limits};
-pub(crate) use null_equal_joins::null_safe_joins;
 pub(crate) use null_simplification::{null_safe_simplification, simplified};
 pub(crate) use ordered_output::OrderedOutput;
 

@@ -206,7 +206,7 @@ fn canary_first_rows_are_kept_of_each_input_of_a_repartition() {
     assert_eq!((sorts(&on), sorts(&off)), (2, 1), "{on}\n{off}");
 }
 
-/// `null_equal_joins`.
+/// `eliminate_cross_join`.
 #[test]
 fn canary_null_equality_of_one_join_is_that_of_all() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
@@ -297,7 +297,7 @@ fn canary_minus_zero_is_another_value() {
     );
 }
 
-/// `lateral_schemas`.
+/// `decorrelate_lateral_join`.
 #[test]
 fn canary_schemas_above_lateral_joins_are_those_of_before() {
     let sql = "SELECT row_number() OVER (ORDER BY CAST(s.a + 1 AS SMALLINT), s.a, l.x), s.a, \

@@ -26,20 +26,20 @@ type Rule = Arc<dyn OptimizerRule + Send + Sync>;
 
 /// `rule` with the exception of the module, if it is that one; others are returned as they are.
 pub(crate) fn null_safe_joins(rule: Rule) -> Rule {
-    if rule.name() == RULE { Arc::new(Excepted { rule, leaves_alone: has_unsafe_join }) } else { rule }
+    if rule.name() == RULE { Arc::new(Excepted { rule, leaves_alone: has_join_it_breaks }) } else { rule }
 }
 
 /// Whether an inner join in `plan` takes NULLs as equal, or has a constant key.
-fn has_unsafe_join(plan: &LogicalPlan) -> Result<bool> {
+fn has_join_it_breaks(plan: &LogicalPlan) -> Result<bool> {
     let is_constant = |key: &Expr| key.column_refs().is_empty();
-    let is_unsafe = |join: &Join| {
+    let is_broken = |join: &Join| {
         join.join_type == JoinType::Inner
             && (join.null_equality == NullEquality::NullEqualsNull
                 || join.on.iter().any(|(left, right)| is_constant(left) || is_constant(right)))
     };
     let mut has = false;
     plan.apply_with_subqueries(|node| {
-        has |= matches!(node, LogicalPlan::Join(join) if is_unsafe(join));
+        has |= matches!(node, LogicalPlan::Join(join) if is_broken(join));
         Ok(if has { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;
     Ok(has)
