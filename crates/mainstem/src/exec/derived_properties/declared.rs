@@ -44,7 +44,23 @@ pub(super) fn declared(plan: &Plan, proofs: bool) -> Result<Plan> {
         let stays = as_declared(plan).is_some_and(|known| known.proofs == proofs && is_stateless(&known.operator));
         return if stays { Ok(plan.clone()) } else { one_declared(plan, proofs) };
     }
+    if let Some(declared) = with_declared_inputs(plan, &children, proofs)? {
+        return Ok(declared);
+    }
     one_declared(&replace_children_if_necessary(plan.clone(), children)?, proofs)
+}
+
+/// `plan`, declared over `children`, which are its own but for what they declare; `None` if what it does depends on
+/// that. DataFusion would derive all of its properties again, most of what a plan's declarations cost.
+fn with_declared_inputs(plan: &Plan, children: &[Plan], proofs: bool) -> Result<Option<Plan>> {
+    let known = as_declared(plan);
+    let operator = known.map_or(plan, |known| &known.operator);
+    if known.is_some_and(|known| known.hides_order) || !is_stateless(operator) {
+        return Ok(None);
+    }
+    let keep = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep);
+    let operator = operator.clone().replace_children(children.to_vec(), keep)?;
+    Ok(Some(Arc::new(Declared::new(operator, proofs))))
 }
 
 /// Whether what `operator` does depends on no property of its inputs.
