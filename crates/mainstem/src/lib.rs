@@ -45,8 +45,8 @@ mod walk;
 
 pub use api::{
     Appender, AsyncAppender, AsyncConnection, AsyncQueryResult, AsyncRows, AsyncStatement, AsyncTransaction,
-    ColumnIndex, Connection, Database, InterruptHandle, QueryResult, RetryOptions, Row, Rows, Statement,
-    StatementOutcome, Statements, Transaction,
+    ColumnIndex, Connection, Database, InsertRows, InterruptHandle, OwnedStatement, QueryResult, ResultReader,
+    RetryOptions, Row, Rows, Scope, Statement, StatementOutcome, Statements, Transaction,
 };
 /// For the target of `fuzz/`, no part of the interface.
 #[cfg(feature = "fuzzing")]
@@ -54,11 +54,11 @@ pub use api::{
 pub use csv::parallel::read_alike;
 pub use exec::Notice;
 pub use mainstem_postgres::types::parse_byte_size;
-pub use provider::Progress;
+pub use provider::{ExternalBatches, ExternalTable, Progress, TableResolver, in_own_types};
 pub use session::TransactionStatus;
-pub use sql::{CopyStream, copy_stream, split_statements};
+pub use sql::{CopyStream, copy_stream, number_placeholders, split_statements};
 pub use value::{
-    Date, Decimal, FromValue, Params, ResultColumn, Time, Timestamp, TimestampTz, ToValue, Uuid, ValueRef,
+    Date, Decimal, FromValue, Params, ResultColumn, Time, Timestamp, TimestampTz, ToValue, Uuid, ValueRef, batch_of,
     with_composed_as_text,
 };
 

@@ -7,7 +7,7 @@ use arrow::compute::filter_record_batch;
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::limits;
 use mainstem_storage::row::Value;
-use mainstem_storage::schema::{Column, TableSchema};
+use mainstem_storage::schema::{Column, DataType, TableSchema};
 use mainstem_storage::{Error, Result};
 
 use super::Connection;
@@ -160,6 +160,9 @@ pub(super) struct KeptRows {
     batches: Vec<RecordBatch>,
     /// Bytes of `batches`.
     bytes: usize,
+    /// The types of the parameters that the columns are given by, if values are converted as those are, and not as
+    /// expressions.
+    bound: Option<Vec<DataType>>,
 }
 
 /// Rows to be inserted together.
@@ -184,7 +187,21 @@ impl KeptRows {
     /// None yet, for all columns of `table`.
     pub(super) fn new(table: Arc<TableSchema>) -> Self {
         let columns = table.columns.iter().map(|column| ColumnBuilder::new(column.data_type)).collect();
-        Self { table, named: Vec::new(), columns, rows: 0, refused: Vec::new(), batches: Vec::new(), bytes: 0 }
+        Self {
+            table,
+            named: Vec::new(),
+            columns,
+            rows: 0,
+            refused: Vec::new(),
+            batches: Vec::new(),
+            bytes: 0,
+            bound: None,
+        }
+    }
+
+    /// The same, of values that are bound to parameters of the types `bound`, one for each column.
+    pub(super) fn bound_as(self, bound: Vec<DataType>) -> Self {
+        Self { bound: Some(bound), ..self }
     }
 
     /// None yet, for the columns `columns`.
@@ -225,19 +242,20 @@ impl KeptRows {
         let mut refused = None;
         for ((builder, column), value) in self.columns.iter_mut().zip(&self.table.columns).zip(row) {
             if !builder.append_whole(value) {
-                append_value(builder, column, ValueRef::stored(value, column.data_type), &mut refused);
+                append_value(builder, column, ValueRef::stored(value, column.data_type), None, &mut refused);
             }
         }
         self.end_row(refused)
     }
 
-    fn append<'v>(&mut self, row: impl ExactSizeIterator<Item = ValueRef<'v>>) -> Result<()> {
+    pub(super) fn append<'v>(&mut self, row: impl ExactSizeIterator<Item = ValueRef<'v>>) -> Result<()> {
         if row.len() != self.columns.len() {
             return Err(self.wrong_count("row", "values", row.len()));
         }
         let mut refused = None;
-        for ((builder, column), value) in self.columns.iter_mut().zip(&self.table.columns).zip(row) {
-            append_value(builder, column, value, &mut refused);
+        for (at, ((builder, column), value)) in self.columns.iter_mut().zip(&self.table.columns).zip(row).enumerate() {
+            let bound = self.bound.as_ref().and_then(|bound| bound.get(at)).copied();
+            append_value(builder, column, value, bound, &mut refused);
         }
         self.end_row(refused)
     }
@@ -309,14 +327,24 @@ impl KeptRows {
     }
 }
 
-/// Appends a value of a row to a column, or NULL in its place and the reason to `refused`.
+/// Appends a value of a row to a column, or NULL in its place and the reason to `refused`. It is converted as one that
+/// is bound to a parameter of type `bound`, or else as INSERT converts an expression.
 #[inline]
-fn append_value(builder: &mut ColumnBuilder, column: &Column, value: ValueRef<'_>, refused: &mut Option<Error>) {
+fn append_value(
+    builder: &mut ColumnBuilder,
+    column: &Column,
+    value: ValueRef<'_>,
+    bound: Option<DataType>,
+    refused: &mut Option<Error>,
+) {
     if builder.append(value) {
         return;
     }
     // Of another type: converted by the rules of assignment, or a reason to leave the row out.
-    let converted = crate::plan::assign_value(value, column);
+    let converted = match bound {
+        Some(bound) => crate::plan::stored_value(value, bound, column),
+        None => crate::plan::assign_value(value, column),
+    };
     let appended = converted.map(|value| builder.append(ValueRef::stored(&value, column.data_type)));
     if !matches!(appended, Ok(true)) {
         builder.append_null();

@@ -17,7 +17,7 @@ use super::{QueryResult, StatementOutcome};
 use crate::exec::{Interrupts, Shared};
 use crate::plan::Description;
 use crate::provider::Progress;
-use crate::session::{Kept, Prepared, Session, ShortOutcome, TransactionStatus};
+use crate::session::{Kept, Prepared, Runs, Session, ShortOutcome, TransactionStatus};
 use crate::sql::{self, TableName, Template};
 use crate::value::ValueRef;
 
@@ -174,9 +174,9 @@ impl Connection {
         &self,
         prepared: &mut Prepared,
         values: &[ValueRef<'_>],
-        gives_rows: bool,
+        runs: Runs,
     ) -> Result<Option<ShortOutcome>> {
-        self.session.lock().run_short(prepared, values, gives_rows).map_err(|e| prepared.with_position(e))
+        self.session.lock().run_short(prepared, values, runs).map_err(|e| prepared.with_position(e))
     }
 
     pub(super) fn gives_rows(&self, prepared: &Prepared) -> bool {

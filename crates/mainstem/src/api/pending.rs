@@ -16,7 +16,7 @@ use mainstem_storage::Result;
 use parking_lot::Mutex;
 
 use super::{Connection, StatementOutcome};
-use crate::session::{Kept, KeptSeveral, Prepared};
+use crate::session::{Kept, KeptSeveral, Outcome, Prepared};
 use crate::sql::{self, Parameterized, Script, Several};
 use crate::value::ValueRef;
 
@@ -48,6 +48,14 @@ pub(super) enum Pending {
 impl<'a> Statements<'a> {
     pub(super) fn new(connection: &'a Connection, sql: &str) -> Result<Self> {
         Ok(Self { connection, pending: connection.pending(sql)? })
+    }
+}
+
+impl Statements<'_> {
+    /// The outcome of the next statement, if it is short: if no plan has to be made for it. `None` if it is not, or
+    /// there is none; then nothing has happened, and it is the next one still.
+    pub fn next_if_short(&mut self) -> Option<Result<StatementOutcome>> {
+        self.connection.advance_if_short(&mut self.pending)
     }
 }
 
@@ -105,6 +113,26 @@ impl Connection {
         // Prepared as it is, by a call with values, the text has parameters.
         let prepared = prepared.filter(|prepared| prepared.lock().parameters() == 0)?;
         Some(Pending::Kept { text: sql.into(), parameterized: None, prepared })
+    }
+
+    /// Runs the next statement of `pending`, if it is short.
+    fn advance_if_short(&self, pending: &mut Pending) -> Option<Result<StatementOutcome>> {
+        let Pending::Kept { parameterized: Some(parameterized), prepared, .. } = &*pending else { return None };
+        let values = parameterized.values();
+        let outcome = {
+            let mut prepared = prepared.lock();
+            self.session.lock().run_parameterized(&mut prepared, &values)
+        };
+        let outcome = match outcome {
+            Ok(outcome) => outcome.filter(|outcome| !was_looked_at_for_nothing(outcome))?,
+            Err(error) if sql::is_of_values(&error) && !prepared.lock().draws_numbers() => return None,
+            Err(error) => {
+                *pending = Pending::Nothing;
+                return Some(Err(error));
+            }
+        };
+        *pending = Pending::Nothing;
+        Some(Ok(StatementOutcome::new(outcome, &self.shared)))
     }
 
     /// Runs the next statement of `pending`.
@@ -192,7 +220,7 @@ impl Connection {
                 outcome
             }
             // What is wrong with a new value is an error of the text, also if no row gets it.
-            Ok(Some(outcome)) if outcome.affected == Some(0) && outcome.tag.starts_with("UPDATE") => None,
+            Ok(Some(outcome)) if was_looked_at_for_nothing(&outcome) => None,
             Ok(outcome) => outcome.map(|outcome| Ok(StatementOutcome::new(outcome, &self.shared))),
             // Run again, it would draw numbers again.
             Err(error) if sql::is_of_values(&error) && !prepared.lock().draws_numbers() => None,
@@ -229,4 +257,9 @@ impl Connection {
         let outcome = outcome.map_err(|e| script.with_position(e));
         Some(outcome.map(|outcome| StatementOutcome::new(outcome, &self.shared)))
     }
+}
+
+/// Whether it is an UPDATE of no row: the text itself may have something to tell.
+fn was_looked_at_for_nothing(outcome: &Outcome) -> bool {
+    outcome.affected == Some(0) && outcome.tag.starts_with("UPDATE")
 }

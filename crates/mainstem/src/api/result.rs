@@ -2,15 +2,19 @@
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
-use arrow::array::RecordBatch;
+use arrow::array::{RecordBatch, RecordBatchReader};
 use arrow::datatypes::SchemaRef;
+use arrow::error::ArrowError;
 use datafusion::execution::memory_pool::MemoryReservation;
 use mainstem_storage::error::sqlstate;
+use mainstem_storage::row::Value;
 use mainstem_storage::{Error, Result};
 
 use crate::exec::{self, Batches, Notice, Shared};
 use crate::session::Outcome;
+use crate::value::{ResultColumn, batch_of};
 
 /// Rows of a query as Arrow batches, streamed: the query runs while they are read. It reads one snapshot, whatever is
 /// written meanwhile, and lives on its own: its connection may run other statements. Dropping it ends the query.
@@ -25,7 +29,15 @@ pub struct QueryResult {
 #[derive(Debug)]
 enum Source {
     Running(Batches),
-    Ready { batches: std::vec::IntoIter<RecordBatch>, _memory: Option<MemoryReservation> },
+    Ready {
+        batches: std::vec::IntoIter<RecordBatch>,
+        _memory: Option<MemoryReservation>,
+    },
+    /// The rows of a statement that ran without a plan; they are a batch once somebody asks for one.
+    Values {
+        columns: Arc<[ResultColumn]>,
+        rows: Option<Vec<Vec<Value>>>,
+    },
 }
 
 impl QueryResult {
@@ -39,10 +51,68 @@ impl QueryResult {
         Self { schema, source, _shared: shared }
     }
 
+    /// The rows of a statement that ran without a plan.
+    pub(super) fn of_values(
+        schema: SchemaRef,
+        columns: Arc<[ResultColumn]>,
+        rows: Vec<Vec<Value>>,
+        shared: Arc<Shared>,
+    ) -> Self {
+        Self { schema, source: Source::Values { columns, rows: Some(rows) }, _shared: shared }
+    }
+
+    /// Its columns and rows as values in storage form, if it has them so and no batch was taken: the statement ran
+    /// without a plan then. Else the result itself.
+    pub fn into_values(self) -> std::result::Result<(Arc<[ResultColumn]>, Vec<Vec<Value>>), Self> {
+        match self.source {
+            Source::Values { columns, rows: Some(rows) } => Ok((columns, rows)),
+            source => Err(Self { source, ..self }),
+        }
+    }
+
+    /// The batches as a stream of Arrow's own interface: what the C stream interface and other crates read. It lives
+    /// on its own, as the result does; its errors are [`ArrowError::ExternalError`] with an [`Error`] in it.
+    ///
+    /// ```
+    /// # fn main() -> mainstem::Result<()> {
+    /// use mainstem::arrow::array::RecordBatchReader;
+    ///
+    /// let reader = {
+    ///     let connection = mainstem::Database::in_memory()?.connect()?;
+    ///     connection.query("SELECT n, n * n AS square FROM generate_series(1, 3) n")?.into_reader()
+    /// };
+    /// assert_eq!(reader.schema().field(1).name(), "square");
+    /// assert_eq!(reader.map(|batch| batch.unwrap().num_rows()).sum::<usize>(), 3);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn into_reader(self) -> ResultReader {
+        ResultReader(self)
+    }
+
     /// Names and types of the columns; known before the first row is.
     #[must_use]
     pub fn schema(&self) -> SchemaRef {
         self.schema.clone()
+    }
+
+    /// Name and SQL type of each column.
+    #[must_use]
+    pub fn columns(&self) -> Arc<[ResultColumn]> {
+        match &self.source {
+            Source::Values { columns, .. } => columns.clone(),
+            _ => ResultColumn::of(&self.schema),
+        }
+    }
+
+    /// The next batch, as the iterator gives it, unless there is none within `timeout`: then the query goes on, and
+    /// [`Poll::Pending`] is returned.
+    ///
+    /// # Errors
+    /// As the iterator.
+    pub fn next_within(&mut self, timeout: Duration) -> Poll<Option<Result<RecordBatch>>> {
+        exec::park_within(timeout, |context| self.poll_batch(context))
     }
 
     /// All rows, in memory.
@@ -71,7 +141,7 @@ impl QueryResult {
     pub(super) fn poll_batch(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<RecordBatch>>> {
         match &mut self.source {
             Source::Running(batches) => batches.poll(context),
-            Source::Ready { batches, .. } => Poll::Ready(batches.next().map(Ok)),
+            Source::Ready { .. } | Source::Values { .. } => Poll::Ready(self.next()),
         }
     }
 }
@@ -83,7 +153,26 @@ impl Iterator for QueryResult {
         match &mut self.source {
             Source::Running(batches) => batches.next(),
             Source::Ready { batches, .. } => batches.next().map(Ok),
+            Source::Values { columns, rows } => Some(batch_of(&self.schema, columns, &rows.take()?)),
         }
+    }
+}
+
+/// The batches of a result, as [`QueryResult::into_reader`] gives them.
+#[derive(Debug)]
+pub struct ResultReader(QueryResult);
+
+impl Iterator for ResultReader {
+    type Item = std::result::Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        Some(self.0.next()?.map_err(|error| ArrowError::ExternalError(Box::new(error))))
+    }
+}
+
+impl RecordBatchReader for ResultReader {
+    fn schema(&self) -> SchemaRef {
+        self.0.schema()
     }
 }
 

@@ -47,7 +47,7 @@ impl Row {
 
     fn value_at(&self, at: usize) -> ValueRef<'_> {
         match (self.values.get(at), self.columns.get(at)) {
-            (Some(value), Some(column)) => ValueRef::stored(value, column.data_type()),
+            (Some(value), Some(column)) => column.value_of(value),
             _ => ValueRef::Null,
         }
     }
@@ -181,8 +181,8 @@ enum Source {
     Running(Box<QueryResult>, Option<BatchRows>),
     /// The one row there may be, without a batch.
     Found(Option<Vec<Value>>),
-    /// The rows of a RETURNING, without a batch.
-    Returned(std::vec::IntoIter<Vec<Value>>),
+    /// Those of a statement that ran without a plan.
+    Values(std::vec::IntoIter<Vec<Value>>),
 }
 
 impl QueryResult {
@@ -195,7 +195,12 @@ impl QueryResult {
 
 impl Rows {
     fn new(result: QueryResult) -> Self {
-        Self { columns: ResultColumn::of(&result.schema()), source: Source::Running(Box::new(result), None) }
+        match result.into_values() {
+            Ok((columns, rows)) => Self::of_values(columns, rows),
+            Err(result) => {
+                Self { columns: ResultColumn::of(&result.schema()), source: Source::Running(Box::new(result), None) }
+            }
+        }
     }
 
     /// The row of a short statement.
@@ -203,9 +208,9 @@ impl Rows {
         Self { columns, source: Source::Found(row) }
     }
 
-    /// The rows of a short statement's RETURNING.
-    pub(super) fn returned(columns: Arc<[ResultColumn]>, rows: Vec<Vec<Value>>) -> Self {
-        Self { columns, source: Source::Returned(rows.into_iter()) }
+    /// The rows of a short statement.
+    pub(super) fn of_values(columns: Arc<[ResultColumn]>, rows: Vec<Vec<Value>>) -> Self {
+        Self { columns, source: Source::Values(rows.into_iter()) }
     }
 
     /// Name and type of each column; known before the first row is.
@@ -235,7 +240,7 @@ impl Iterator for Rows {
     fn next(&mut self) -> Option<Self::Item> {
         let (result, rest) = match &mut self.source {
             Source::Found(row) => return row.take().map(|values| Ok(Row::new(self.columns.clone(), values))),
-            Source::Returned(rows) => return rows.next().map(|values| Ok(Row::new(self.columns.clone(), values))),
+            Source::Values(rows) => return rows.next().map(|values| Ok(Row::new(self.columns.clone(), values))),
             Source::Running(result, rest) => (result, rest),
         };
         loop {

@@ -9,7 +9,8 @@ use parking_lot::Mutex;
 
 use super::{Connection, QueryResult, Row, Rows, StatementOutcome};
 use crate::point_path::Answer;
-use crate::session::{Prepared, ShortOutcome};
+use crate::session::{InsertOfParameters, Prepared, Runs, ShortOutcome};
+use crate::sql;
 use crate::value::{Params, ResultColumn, ValueRef, with_bound};
 
 /// A statement that was parsed once and is run with values for its parameters `$1`, `$2`, ... any number of times. When
@@ -60,12 +61,17 @@ impl Connection {
     /// # Errors
     /// Whatever is wrong with the statement apart from values: 42601, 42P01, 42703 and so on.
     pub fn prepare(&self, sql: &str) -> Result<Statement<'_>> {
-        let statement = self.one_shot(sql)?;
+        let statement = self.prepare_kept(sql)?;
         statement.check()?;
         Ok(statement)
     }
 
-    fn one_shot(&self, sql: &str) -> Result<Statement<'_>> {
+    /// The statement `sql`, which is prepared if its text was not seen lately, and else shows what is wrong with it when
+    /// it runs: for who has texts in hand, and not statements.
+    ///
+    /// # Errors
+    /// As [`Connection::prepare`].
+    pub fn prepare_kept(&self, sql: &str) -> Result<Statement<'_>> {
         Ok(Statement::new(self, self.kept_or_prepared(sql)?))
     }
 
@@ -90,7 +96,33 @@ impl Connection {
     /// # Errors
     /// As [`Connection::prepare`] and [`Statement::execute`].
     pub fn execute_with(&self, sql: &str, params: impl Params) -> Result<u64> {
-        self.one_shot(sql)?.execute(params)
+        self.prepare_kept(sql)?.execute(params)
+    }
+
+    /// Runs one statement with values for its parameters, whatever it is: see [`Statement::run`].
+    ///
+    /// # Errors
+    /// As [`Connection::prepare`] and [`Statement::run`].
+    pub fn run_with(&self, sql: &str, params: impl Params) -> Result<StatementOutcome> {
+        self.prepare_kept(sql)?.run(params)
+    }
+
+    /// What a short statement gave; `None` if it has to be planned.
+    fn outcome_of(&self, short: ShortOutcome) -> Option<StatementOutcome> {
+        let ShortOutcome { answer, columns, schema, tag } = short;
+        let (written, rows) = match answer {
+            Answer::NotShort => return None,
+            Answer::Row(row) => (None, row.into_iter().collect()),
+            Answer::Rows(rows) => (None, rows),
+            Answer::Written { rows, returned } => (Some(rows), returned),
+        };
+        let result = |schema| QueryResult::of_values(schema, columns, rows, self.shared.clone());
+        Some(StatementOutcome {
+            tag: written.map_or_else(|| tag.to_owned(), |rows| format!("{tag} {rows}")),
+            rows_affected: written,
+            rows: schema.map(result),
+            notices: Vec::new(),
+        })
     }
 
     /// Runs one statement with values for its parameters and gives its rows.
@@ -98,7 +130,7 @@ impl Connection {
     /// # Errors
     /// As [`Connection::prepare`] and [`Statement::query`].
     pub fn query_with(&self, sql: &str, params: impl Params) -> Result<Rows> {
-        self.one_shot(sql)?.query(params)
+        self.prepare_kept(sql)?.query(params)
     }
 
     /// Runs one statement with values for its parameters and gives its only row.
@@ -115,7 +147,74 @@ impl Connection {
     /// # Errors
     /// As [`Connection::prepare`] and [`Statement::query_row`].
     pub fn query_row(&self, sql: &str, params: impl Params) -> Result<Row> {
-        self.one_shot(sql)?.query_row(params)
+        self.prepare_kept(sql)?.query_row(params)
+    }
+}
+
+/// A [`Statement`] that owns its connection: for a program that keeps both in one value, or hands it to other threads.
+///
+/// ```
+/// # fn main() -> mainstem::Result<()> {
+/// let connection = std::sync::Arc::new(mainstem::Database::in_memory()?.connect()?);
+/// let double = connection.prepare_owned("SELECT $1 * 2")?;
+/// drop(connection);
+/// let running = std::thread::spawn(move || double.statement().query_row([21])?.get::<i64>(0));
+/// assert_eq!(running.join().unwrap()?, 42);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct OwnedStatement {
+    connection: Arc<Connection>,
+    prepared: Arc<Mutex<Prepared>>,
+}
+
+impl OwnedStatement {
+    /// The statement, to be run.
+    #[must_use]
+    pub fn statement(&self) -> Statement<'_> {
+        self.connection.statement(&self.prepared)
+    }
+
+    /// Its connection.
+    #[must_use]
+    pub fn connection(&self) -> &Arc<Connection> {
+        &self.connection
+    }
+}
+
+impl Connection {
+    /// As [`Connection::prepare`], with a statement that owns the connection.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn prepare_owned(self: &Arc<Self>, sql: &str) -> Result<OwnedStatement> {
+        let prepared = self.prepare(sql)?.prepared.clone();
+        Ok(OwnedStatement { connection: self.clone(), prepared })
+    }
+
+    /// As [`Connection::prepare`], where the first parameters have the types `types`, whatever their context: a value
+    /// is converted to its parameter's type as INSERT converts it to a column's. As `PREPARE name (types)` in SQL.
+    ///
+    /// ```
+    /// # fn main() -> mainstem::Result<()> {
+    /// use mainstem::DataType;
+    ///
+    /// let connection = mainstem::Database::in_memory()?.connect()?;
+    /// let statement = connection.prepare_with_types("SELECT $1 AS day", &[DataType::Date])?;
+    /// assert_eq!(statement.columns()?[0].data_type(), DataType::Date);
+    /// assert_eq!(statement.query_row(["2026-11-28"])?.get::<mainstem::Date>(0)?.to_string(), "2026-11-28");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As there.
+    pub fn prepare_with_types(&self, sql: &str, types: &[DataType]) -> Result<Statement<'_>> {
+        let template = Arc::new(sql::parse_template(sql)?);
+        let prepared = self.session.lock().prepare_declared(template.clone(), types.to_vec());
+        let prepared = prepared.map_err(|e| template.with_position(e))?;
+        Ok(Statement::new(self, Arc::new(Mutex::new(prepared))))
     }
 }
 
@@ -126,7 +225,11 @@ impl<'a> Statement<'a> {
     }
 
     /// Calls `work` with the values of `params` in the order of the parameters.
-    fn with_values<R>(&self, params: &impl Params, work: impl FnOnce(&[ValueRef<'_>]) -> Result<R>) -> Result<R> {
+    pub(super) fn with_values<R>(
+        &self,
+        params: &impl Params,
+        work: impl FnOnce(&[ValueRef<'_>]) -> Result<R>,
+    ) -> Result<R> {
         with_bound(params, self.names.iter().map(|name| &**name), work)
     }
 
@@ -135,13 +238,59 @@ impl<'a> Statement<'a> {
         self.describe().map(|_| ())
     }
 
-    fn run(&self, values: &[ValueRef<'_>]) -> Result<StatementOutcome> {
+    pub(super) fn connection(&self) -> &'a Connection {
+        self.connection
+    }
+
+    /// Which columns its parameters are stored into, if it is an INSERT that does nothing else.
+    pub(super) fn insert_of_parameters(&self) -> Result<Option<InsertOfParameters>> {
+        self.connection.session.lock().insert_of_parameters(&mut self.prepared.lock())
+    }
+
+    fn run_planned(&self, values: &[ValueRef<'_>]) -> Result<StatementOutcome> {
         self.connection.run_prepared(&mut self.prepared.lock(), values)
     }
 
-    /// Runs it without a plan, if it is a short statement that gives rows or none, as wanted.
-    fn run_short(&self, values: &[ValueRef<'_>], gives_rows: bool) -> Result<Option<ShortOutcome>> {
-        self.connection.run_short(&mut self.prepared.lock(), values, gives_rows)
+    /// Runs it without a plan, if it is a short statement and one of those that `runs` says.
+    fn run_short(&self, values: &[ValueRef<'_>], runs: Runs) -> Result<Option<ShortOutcome>> {
+        self.connection.run_short(&mut self.prepared.lock(), values, runs)
+    }
+
+    /// Runs it if it is short: if no plan has to be made for it, as for one on a whole key. `None` if it is not; then
+    /// nothing has happened. Who has to look after other things while a statement runs can do without for these.
+    ///
+    /// # Errors
+    /// As [`Statement::execute`].
+    pub fn run_if_short(&self, params: impl Params) -> Result<Option<StatementOutcome>> {
+        self.with_values(&params, |values: &[ValueRef<'_>]| {
+            Ok(self.run_short(values, Runs::All)?.and_then(|short| self.connection.outcome_of(short)))
+        })
+    }
+
+    /// Runs it, whatever it is.
+    ///
+    /// ```
+    /// # fn main() -> mainstem::Result<()> {
+    /// let connection = mainstem::Database::in_memory()?.connect()?;
+    /// connection.execute("CREATE TABLE t (k BIGINT PRIMARY KEY, v TEXT)")?;
+    /// let insert = connection.prepare("INSERT INTO t VALUES ($1, $2)")?;
+    /// let outcome = insert.run((1, "one"))?;
+    /// assert_eq!((&*outcome.tag, outcome.rows_affected), ("INSERT 0 1", Some(1)));
+    /// let outcome = connection.run_with("SELECT v FROM t WHERE k = $1", [1])?;
+    /// assert_eq!(outcome.rows.unwrap().rows().next().unwrap()?.get::<&str>(0)?, "one");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Statement::execute`].
+    pub fn run(&self, params: impl Params) -> Result<StatementOutcome> {
+        self.with_values(&params, |values: &[ValueRef<'_>]| {
+            match self.run_short(values, Runs::All)?.and_then(|short| self.connection.outcome_of(short)) {
+                Some(outcome) => Ok(outcome),
+                None => self.run_planned(values),
+            }
+        })
     }
 
     /// Runs it; returns how many rows it wrote. Rows that it gives are read and forgotten.
@@ -150,9 +299,9 @@ impl<'a> Statement<'a> {
     /// Those of the statement; 08P01 when the number of values is not that of the parameters, or a name has none; 42P02
     /// for a name that no parameter has; 42804, 22P02 and 22003 for a value that its parameter does not take.
     pub fn execute(&self, params: impl Params) -> Result<u64> {
-        self.with_values(&params, |values: &[ValueRef<'_>]| match self.run_short(values, false)? {
+        self.with_values(&params, |values: &[ValueRef<'_>]| match self.run_short(values, Runs::Writes)? {
             Some(ShortOutcome { answer: Answer::Written { rows, .. }, .. }) => Ok(rows),
-            _ => self.run(values)?.finish(),
+            _ => self.run_planned(values)?.finish(),
         })
     }
 
@@ -161,11 +310,11 @@ impl<'a> Statement<'a> {
     /// # Errors
     /// As [`Statement::execute`]; 42601 when the statement gives no rows, it has not run then.
     pub fn query(&self, params: impl Params) -> Result<Rows> {
-        self.with_values(&params, |values: &[ValueRef<'_>]| match self.run_short(values, true)? {
-            Some(ShortOutcome { answer: Answer::Row(row), columns }) => Ok(Rows::found(columns, row)),
-            Some(ShortOutcome { answer: Answer::Rows(rows) | Answer::Written { returned: rows, .. }, columns }) => {
-                Ok(Rows::returned(columns, rows))
-            }
+        self.with_values(&params, |values: &[ValueRef<'_>]| match self.run_short(values, Runs::Queries)? {
+            Some(ShortOutcome { answer: Answer::Row(row), columns, .. }) => Ok(Rows::found(columns, row)),
+            Some(ShortOutcome {
+                answer: Answer::Rows(rows) | Answer::Written { returned: rows, .. }, columns, ..
+            }) => Ok(Rows::of_values(columns, rows)),
             _ => self.plan_batches(values).map(QueryResult::rows),
         })
     }
@@ -182,7 +331,7 @@ impl<'a> Statement<'a> {
         if !self.connection.gives_rows(&self.prepared.lock()) {
             return Err(Error::invalid(sqlstate::SYNTAX, "the statement gives no rows; use execute"));
         }
-        self.run(values)?.into_rows()
+        self.run_planned(values)?.into_rows()
     }
 
     /// Runs it and gives its only row.

@@ -44,6 +44,17 @@ impl Connection {
         self.run_parsed(sql::Statement::Begin(sql::Begin::default()))?;
         Ok(Transaction { connection: self, ended: false })
     }
+
+    /// Makes the open transaction's writes true, all at once, whoever has begun it; as [`Transaction::commit`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn commit(&self) -> Result<()> {
+        check_open(self.status())?;
+        let failure = failure(self);
+        self.run_parsed(sql::Statement::Commit)?;
+        failure.map_or(Ok(()), Err)
+    }
 }
 
 impl<'a> Transaction<'a> {
@@ -143,10 +154,7 @@ impl<'a> Transaction<'a> {
     /// 25P02 when an internal error of one has. Full or Io.
     pub fn commit(mut self) -> Result<()> {
         self.ended = true;
-        check_open(self.connection.status())?;
-        let failure = failure(self.connection);
-        self.connection.run_parsed(sql::Statement::Commit)?;
-        failure.map_or(Ok(()), Err)
+        self.connection.commit()
     }
 
     /// Undoes the transaction's writes.

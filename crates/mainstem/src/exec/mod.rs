@@ -41,6 +41,6 @@ pub(crate) use pipeline::template;
 pub(crate) use plan_cache::{PlanCache, RunCount, SharedStatement};
 pub(crate) use planner::{KeptPlan, PlannedExpression, Planner, Running};
 pub(crate) use recent_texts::RecentTexts;
-pub(crate) use runtime::{Batches, Cancel, Interrupts, Runtime};
+pub(crate) use runtime::{Batches, Cancel, Interrupts, Runtime, park_within};
 pub(crate) use settings::{PlanCacheMode, Settings, SettingsState, cores};
 pub(crate) use spilling::unnamed_file;

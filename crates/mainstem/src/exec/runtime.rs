@@ -260,6 +260,23 @@ impl Wake for Unpark {
     }
 }
 
+/// Asks `poll` until it is ready, or `timeout` is over.
+pub(crate) fn park_within<T>(timeout: Duration, mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>) -> Poll<T> {
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let mut context = Context::from_waker(&waker);
+    let end = Instant::now() + timeout;
+    loop {
+        if let Poll::Ready(output) = poll(&mut context) {
+            return Poll::Ready(output);
+        }
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Poll::Pending;
+        }
+        std::thread::park_timeout(left);
+    }
+}
+
 /// Waits for `future` by parking the thread.
 fn park_on<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use arrow::array::{RecordBatch, RecordBatchOptions};
+use arrow::array::RecordBatch;
 use arrow::datatypes::{Schema, SchemaRef};
 use mainstem_storage::ids::{ColumnId, CommitTs, RowRef};
 use mainstem_storage::point;
-use mainstem_storage::row::{RowBuffer, RowView, Value, array_of};
+use mainstem_storage::row::{RowBuffer, RowView, Value};
 use mainstem_storage::transaction::Transaction;
 use mainstem_storage::version::{Snapshot, TableView};
 use mainstem_storage::{Error, Result};
@@ -20,7 +20,7 @@ use super::select::{Gives, Selection};
 use super::values::Given;
 use super::{Action, Answer, Output, Short, Values};
 use crate::plan;
-use crate::value::ValueRef;
+use crate::value::{ResultColumn, ValueRef, batch_of};
 
 impl Short {
     /// Runs it in `transaction` with `parameters`. A write is a statement of the transaction, and ends as one.
@@ -92,15 +92,11 @@ impl Short {
     /// # Errors
     /// Internal.
     pub(crate) fn batch_of(&self, rows: &[Vec<Value>]) -> Result<(SchemaRef, RecordBatch)> {
-        let (Some(output), Some(schema)) = (&self.output, self.rows_schema()) else {
+        let Some(schema) = self.rows_schema() else {
             return Err(Error::internal("a batch of a statement without rows"));
         };
-        let mut arrays = Vec::with_capacity(output.fields.len());
-        for (at, (_, data_type, _)) in output.fields.iter().enumerate() {
-            arrays.push(array_of(rows.iter().filter_map(|values| values.get(at)), *data_type)?);
-        }
-        let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
-        let batch = RecordBatch::try_new_with_options(schema.clone(), arrays, &options)?;
+        let columns = ResultColumn::of(&schema);
+        let batch = batch_of(&schema, &columns, rows)?;
         Ok((schema, batch))
     }
 

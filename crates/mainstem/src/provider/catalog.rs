@@ -15,6 +15,7 @@ use mainstem_storage::schema::{PUBLIC, RelationName};
 use mainstem_storage::version::TableView;
 use parking_lot::RwLock;
 
+use super::external::ExternalSource;
 use super::files::FileTable;
 use super::names::Names;
 use super::system::SystemTables;
@@ -41,6 +42,8 @@ pub(crate) struct StatementTables {
     pub(crate) target: Option<Arc<TableView>>,
     /// The files that it reads, by the names that stand for them.
     pub(crate) files: HashMap<String, Arc<FileTable>>,
+    /// Those of the program that it reads, by name.
+    pub(crate) externals: HashMap<String, Arc<ExternalSource>>,
     /// Tables of schema `mainstem`, as far as the statement reads them.
     pub(crate) system: SystemTables,
 }
@@ -152,6 +155,11 @@ impl TheSchema {
         let name = TableName { schema, name: name.to_owned() };
         self.tables.names.find(&self.tables.catalog, &name)
     }
+
+    /// A table of the program, which no schema has.
+    fn external(&self, name: &str) -> Option<&Arc<ExternalSource>> {
+        matches!(self.kind, Kind::Searched).then(|| self.tables.externals.get(name)).flatten()
+    }
 }
 
 #[async_trait]
@@ -177,7 +185,7 @@ impl SchemaProvider for TheSchema {
                     Some(Arc::new(UserTable::new(schema, view)) as _)
                 }
                 Some((full, Relation::View(_))) => self.tables.queries.get(&full).cloned().map(|view| view as _),
-                None => None,
+                None => self.external(name).cloned().map(|table| table as _),
             },
             Kind::System(schema) => self.tables.system.table(schema, name)?,
             Kind::Files => self.tables.files.get(name).cloned().map(|file| file as _),
@@ -192,7 +200,7 @@ impl SchemaProvider for TheSchema {
 
     fn table_exist(&self, name: &str) -> bool {
         match self.kind {
-            Kind::Searched | Kind::Users(_) => self.users(name).is_some(),
+            Kind::Searched | Kind::Users(_) => self.users(name).is_some() || self.external(name).is_some(),
             Kind::System(schema) => SystemTables::names(schema).contains(&name),
             Kind::Files => self.tables.files.contains_key(name),
             Kind::Target => self.tables.target.as_ref().is_some_and(|view| view.schema().name == name),

@@ -34,7 +34,7 @@ use mainstem_storage::{Error, ErrorKind, Result};
 use crate::error::from_panic;
 use crate::exec::{Cancel, Environment, Interrupts, Notice, Parameters, Planner, Rows, Settings, Shared};
 use crate::plan::{self, Created, Written};
-use crate::provider::Progress;
+use crate::provider::{ExternalTables, Progress};
 use crate::sql::{Begin, Dropped, Lock, Statement, TableName};
 use attempts::{Targets, Write, in_own_transaction};
 use copy::Stream;
@@ -42,8 +42,8 @@ use savepoints::Savepoints;
 use statement_cache::StatementCache;
 use temporary::Temporary;
 
-pub(crate) use prepared::Prepared;
-pub(crate) use short::ShortOutcome;
+pub(crate) use prepared::{InsertOfParameters, Prepared, check_parameter_count};
+pub(crate) use short::{Runs, ShortOutcome};
 pub(crate) use statement_cache::{Kept, KeptSeveral};
 pub(crate) use temporary::forget_temporary;
 
@@ -186,6 +186,11 @@ impl Session {
                 plan::append(env, transaction, table, named, batches)
             })
         })
+    }
+
+    /// The tables of the program.
+    pub(crate) fn externals(&mut self) -> &mut ExternalTables {
+        self.planner.externals()
     }
 
     /// The definition of `table` as the next statement would see it.

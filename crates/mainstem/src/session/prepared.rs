@@ -20,7 +20,7 @@ use mainstem_storage::{Error, Result};
 use super::kept_plans::KeptPlans;
 use super::utility::columns;
 use super::{Outcome, Session};
-use crate::exec::{Parameters, RunCount, SharedStatement};
+use crate::exec::{Parameters, RunCount, SharedStatement, parameter_of};
 use crate::plan::{self, Description};
 use crate::point_path::{Short, Unplanned};
 use crate::provider::Names;
@@ -221,6 +221,7 @@ pub(super) struct Compiled {
     pub(super) names: Arc<Names>,
     pub(super) short: Option<Arc<Short>>,
     pub(super) columns: Arc<[ResultColumn]>,
+    pub(super) schema: Option<SchemaRef>,
 }
 
 impl Compiled {
@@ -235,13 +236,68 @@ impl Compiled {
     }
 }
 
+/// An INSERT that stores each of its parameters into a column, and does nothing else.
+#[derive(Debug)]
+pub(crate) struct InsertOfParameters {
+    pub(crate) table: Arc<TableSchema>,
+    /// The columns that it names, or all that are given.
+    pub(crate) columns: Vec<String>,
+    /// The parameter that each of them takes.
+    pub(crate) parameters: Vec<usize>,
+    /// Its type.
+    pub(crate) types: Vec<DataType>,
+}
+
+impl InsertOfParameters {
+    /// `statement`, whose parameters have the types `types`, over what `names` mean in `catalog`.
+    fn of(statement: &Statement, names: &Names, catalog: &Catalog, types: &[Option<DataType>]) -> Option<Self> {
+        let Statement::Insert(insert) = statement else { return None };
+        let plain = insert.conflict.is_none() && insert.overriding.is_none() && insert.defaults.is_empty();
+        let rows = insert.plain_values().filter(|_| plain && !insert.target.gives_rows())?;
+        let [row] = rows.as_slice() else { return None };
+        let table = names.table(catalog, &insert.target.table).ok()?;
+        let columns = match insert.columns.as_slice() {
+            [] => table.columns.iter().take(row.len()).map(|column| column.name.clone()).collect(),
+            named => named.to_vec(),
+        };
+        // What cannot be given says so as a statement.
+        let can_be_given = |name: &String| {
+            table.column_named(name).is_some_and(|column| column.identity.is_none_or(|identity| !identity.always))
+        };
+        if columns.len() != row.len() || !columns.iter().all(can_be_given) {
+            return None;
+        }
+        let parameters: Vec<usize> = row.iter().map(parameter_of).collect::<Option<_>>()?;
+        if !(0..types.len()).all(|at| parameters.contains(&at)) {
+            return None;
+        }
+        let types = parameters.iter().map(|at| types.get(*at).copied().flatten()).collect::<Option<_>>()?;
+        Some(Self { table, columns, parameters, types })
+    }
+}
+
+/// # Errors
+/// 08P01 where `given` values are not as many as the parameters.
+pub(crate) fn check_parameter_count(parameters: usize, given: usize) -> Result<()> {
+    if given == parameters {
+        return Ok(());
+    }
+    let message = format!("the statement has {parameters} parameters, but {given} values were given");
+    Err(Error::invalid(state::PARAMETER_COUNT, message))
+}
+
 /// The statements that SQL prepared, by name.
 pub(super) type ByName = HashMap<String, Prepared>;
 
 impl Session {
     /// Prepares a statement: what is wrong with it, whatever the values, shows here.
     pub(crate) fn prepare(&mut self, template: Arc<Template>) -> Result<Prepared> {
-        let mut prepared = Prepared::new(template, Vec::new());
+        self.prepare_declared(template, Vec::new())
+    }
+
+    /// The same of one whose first parameters have the types `declared`.
+    pub(crate) fn prepare_declared(&mut self, template: Arc<Template>, declared: Vec<DataType>) -> Result<Prepared> {
+        let mut prepared = Prepared::new(template, declared);
         self.count_memory(&mut prepared);
         self.guarded(|session| session.description(&mut prepared))?;
         Ok(prepared)
@@ -252,16 +308,24 @@ impl Session {
         self.guarded(|session| session.description(prepared))
     }
 
+    /// Which columns the parameters of `prepared` are stored into, if it is an INSERT that does nothing else.
+    pub(crate) fn insert_of_parameters(&mut self, prepared: &mut Prepared) -> Result<Option<InsertOfParameters>> {
+        if !prepared.declared.is_empty() {
+            return Ok(None);
+        }
+        let description = self.describe(prepared)?;
+        self.read(|env, transaction| {
+            let (names, catalog) = (env.settings.names(), transaction.catalog());
+            prepared
+                .template
+                .with_statement(|statement| Ok(InsertOfParameters::of(statement, names, &catalog, &description.types)))
+        })
+    }
+
     /// Runs a prepared statement with `values` for its parameters.
     pub(crate) fn run_prepared(&mut self, prepared: &mut Prepared, values: &[ValueRef<'_>]) -> Result<Outcome> {
         self.guarded(|session| {
-            let wanted = prepared.parameters();
-            if values.len() != wanted {
-                return Err(Error::invalid(
-                    state::PARAMETER_COUNT,
-                    format!("the statement has {wanted} parameters, but {} values were given", values.len()),
-                ));
-            }
+            check_parameter_count(prepared.parameters(), values.len())?;
             session.execute_prepared(prepared, values)
         })
     }
@@ -337,8 +401,8 @@ impl Session {
                     description.columns = Some(texts(&["plan_type", "plan"]));
                 }
                 let description = Arc::new(description);
-                // Files may be others by the next time.
-                if !env.planner.files().are_any() {
+                // Files, and tables of the program, may be others by the next time.
+                if !env.planner.files().are_any() && !env.planner.externals().are_any() {
                     *described = Some((catalog, env.settings.names().clone(), description.clone()));
                 }
                 Ok(description)

@@ -11,6 +11,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
+use arrow::datatypes::SchemaRef;
 use datafusion::sql::sqlparser::ast::Query;
 use mainstem_storage::catalog::Catalog;
 use mainstem_storage::row::Value;
@@ -33,16 +34,47 @@ pub(crate) struct ShortOutcome {
     pub(crate) answer: Answer,
     /// Columns of the row.
     pub(crate) columns: Arc<[ResultColumn]>,
+    /// The same as fields of a batch, if it gives rows.
+    pub(crate) schema: Option<SchemaRef>,
+    /// Its command tag, without the count of a write.
+    pub(crate) tag: &'static str,
+}
+
+/// Which statements a caller has run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Runs {
+    /// Those that give rows.
+    Queries,
+    /// Those that write.
+    Writes,
+    /// Any.
+    All,
+}
+
+impl Runs {
+    /// Queries, if a caller takes `rows`, or else writes.
+    pub(crate) fn giving(rows: bool) -> Self {
+        if rows { Self::Queries } else { Self::Writes }
+    }
+
+    /// Asking a write for rows that it does not give must not run it.
+    fn take(self, short: &Short) -> bool {
+        match self {
+            Self::Queries => short.gives_rows(),
+            Self::Writes => short.writes(),
+            Self::All => true,
+        }
+    }
 }
 
 impl Session {
-    /// Runs `prepared` with `values` if it is short, and gives rows or none as `gives_rows` says. `None` if it has to
-    /// be planned: nothing has happened then.
+    /// Runs `prepared` with `values` if it is short and one of those that `runs` says. `None` if it has to be planned:
+    /// nothing has happened then.
     pub(crate) fn run_short(
         &mut self,
         prepared: &mut Prepared,
         values: &[ValueRef<'_>],
-        gives_rows: bool,
+        runs: Runs,
     ) -> Result<Option<ShortOutcome>> {
         if !self.is_short() || !prepared.takes(values) {
             return Ok(None);
@@ -54,7 +86,7 @@ impl Session {
                     session.compile(prepared)?;
                 }
                 let Some(compiled) = prepared.compiled.clone() else { return Ok(None) };
-                let Compiled { catalog, names, short, columns } = &*compiled;
+                let Compiled { catalog, names, short, columns, schema } = &*compiled;
                 if !Arc::ptr_eq(names, session.settings.names()) {
                     prepared.compiled = None;
                     continue;
@@ -66,15 +98,15 @@ impl Session {
                     prepared.compiled = None;
                     continue;
                 };
-                // Asking a write for rows that it does not give must not run it.
-                if if gives_rows { !short.gives_rows() } else { !short.writes() } {
+                if !runs.take(short) {
                     return Ok(None);
                 }
                 match session.ran(short, catalog, values)? {
                     Ran::Answer(Answer::NotShort) => return Ok(None),
                     Ran::Answer(answer) => {
                         prepared.count_run();
-                        return Ok(Some(ShortOutcome { answer, columns: columns.clone() }));
+                        let (columns, schema) = (columns.clone(), schema.clone());
+                        return Ok(Some(ShortOutcome { answer, columns, schema, tag: short.tag() }));
                     }
                     Ran::OldSchema => prepared.compiled = None,
                 }
@@ -118,8 +150,8 @@ impl Session {
         prepared: &mut Prepared,
         values: &[ValueRef<'_>],
     ) -> Result<Option<Outcome>> {
-        let gives_rows = self.prepared_gives_rows(prepared);
-        let Some(ShortOutcome { answer, .. }) = self.run_short(prepared, values, gives_rows)? else { return Ok(None) };
+        let runs = Runs::giving(self.prepared_gives_rows(prepared));
+        let Some(ShortOutcome { answer, .. }) = self.run_short(prepared, values, runs)? else { return Ok(None) };
         match prepared.compiled.as_ref().and_then(|compiled| compiled.short.as_ref()) {
             Some(short) => outcome_of(short, answer),
             None => Err(Error::internal("a short statement that is none any more")),
@@ -142,7 +174,8 @@ impl Session {
         // Planned in vain otherwise.
         if prepared.template().with_statement(|statement| Ok(Short::tables_of(statement)))?.is_none() {
             let (catalog, names) = self.read(|env, view| Ok((view.catalog(), env.settings.names().clone())))?;
-            prepared.compiled = Some(Arc::new(Compiled { catalog, names, short: None, columns: Arc::from([]) }));
+            prepared.compiled =
+                Some(Arc::new(Compiled { catalog, names, short: None, columns: Arc::from([]), schema: None }));
             return Ok(());
         }
         // A statement that is wrong by now says so when it is planned.
@@ -157,7 +190,8 @@ impl Session {
                 Short::compile(statement, &schemas, &description.types, &planner)
             };
             let short = prepared.template().with_statement(|statement| Ok(compile(statement)))?;
-            Ok(Compiled { short: short.map(Arc::new), catalog, names, columns })
+            let schema = short.as_ref().and_then(Short::rows_schema);
+            Ok(Compiled { short: short.map(Arc::new), catalog, names, columns, schema })
         })?;
         prepared.compiled = Some(Arc::new(compiled));
         self.share(prepared);

@@ -41,7 +41,7 @@ pub(crate) use parse::{
     Describe, ExportFormat, Maintenance, Parameterized, PreparedStatement, Script, Several, Statement, Template,
     Transfer, TransferOf, is_of_values, may_be_several, may_have_query, parameterize, parse, parse_template,
 };
-pub use parse::{copy_stream, split_statements};
+pub use parse::{copy_stream, number_placeholders, split_statements};
 pub(crate) use refuse::{RELATIONS_MAX, check_query, check_tables};
 pub(crate) use settings::SettingStatement;
 pub(crate) use stored::{columns_in, expression_of, has_query, is_default, renamed_in, with_stored};

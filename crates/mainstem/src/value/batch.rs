@@ -2,17 +2,19 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, RecordBatch, StringViewArray};
+use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, StringViewArray};
 use arrow::compute::{CastOptions, cast_with_options};
-use arrow::datatypes::Schema;
+use arrow::datatypes::{Schema, SchemaRef};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use mainstem_postgres::cast::{convert, is_composed, is_span};
 use mainstem_postgres::types::{field_type, sql_type};
-use mainstem_storage::row::{Value, value_of};
+use mainstem_storage::row::{Value, array_of, value_of};
 use mainstem_storage::schema::DataType;
 use mainstem_storage::{Error, Result};
 
 use mainstem_postgres::error::from_arrow;
+
+use super::ValueRef;
 
 /// A column of a result: its name and SQL type.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,6 +37,12 @@ impl ResultColumn {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// `value`, which stands in this column, with its type.
+    #[must_use]
+    pub fn value_of<'v>(&self, value: &'v Value) -> ValueRef<'v> {
+        ValueRef::stored(value, self.data_type)
     }
 
     /// Its SQL type. Types that no table has, intervals and lists among them, are TEXT: rows give the text of their
@@ -102,6 +110,19 @@ pub(crate) fn stored_array(array: &ArrayRef, data_type: DataType) -> Result<Arra
     };
     let texts = (0..array.len()).map(text).collect::<Result<Vec<_>>>()?;
     Ok(Arc::new(StringViewArray::from_iter(texts)))
+}
+
+/// `rows` of `columns` as a batch of `schema`.
+///
+/// # Errors
+/// Internal.
+pub fn batch_of(schema: &SchemaRef, columns: &[ResultColumn], rows: &[Vec<Value>]) -> Result<RecordBatch> {
+    let array = |(at, column): (usize, &ResultColumn)| {
+        array_of(rows.iter().filter_map(|values| values.get(at)), column.data_type)
+    };
+    let arrays = columns.iter().enumerate().map(array).collect::<Result<_>>()?;
+    let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+    Ok(RecordBatch::try_new_with_options(schema.clone(), arrays, &options)?)
 }
 
 /// The only row of `batch`, with the types of its values.

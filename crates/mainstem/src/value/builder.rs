@@ -76,7 +76,18 @@ impl ColumnBuilder {
                 Err(_) => return false,
             },
             (Self::SmallInt(column), ValueRef::SmallInt(v)) => column.append_value(v),
+            (Self::SmallInt(column), ValueRef::Integer(v)) => match i16::try_from(v) {
+                Ok(v) => column.append_value(v),
+                Err(_) => return false,
+            },
+            (Self::SmallInt(column), ValueRef::BigInt(v)) => match i16::try_from(v) {
+                Ok(v) => column.append_value(v),
+                Err(_) => return false,
+            },
             (Self::Real(column), ValueRef::Real(v)) => column.append_value(v),
+            // As assignment rounds it.
+            (Self::Double(column), ValueRef::BigInt(v)) => column.append_value(v as f64),
+            (Self::Double(column), ValueRef::Integer(v)) => column.append_value(v.into()),
             (Self::Double(column), ValueRef::Double(v)) => column.append_value(v),
             (Self::Double(column), ValueRef::Real(v)) => column.append_value(v.into()),
             (Self::Decimal(column, scale), ValueRef::Decimal(v)) if v.stored_scale() == *scale => {

@@ -15,8 +15,8 @@ mod primitive;
 #[cfg(test)]
 mod tests;
 
-pub use batch::ResultColumn;
 pub(crate) use batch::{BatchRows, only_row, stored_array};
+pub use batch::{ResultColumn, batch_of};
 pub(crate) use builder::ColumnBuilder;
 pub use from::FromValue;
 pub(crate) use into::with_bound;

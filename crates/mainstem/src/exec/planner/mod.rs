@@ -65,8 +65,8 @@ use crate::optimize::{
     short_circuit_plan, simplified, sort_keys_once,
 };
 use crate::provider::{
-    CATALOG, FileCache, Progress, StatementCatalog, StatementTables, SystemTables, Wanted, undefined_schema,
-    undefined_table,
+    CATALOG, ExternalTables, FileCache, Progress, StatementCatalog, StatementTables, SystemTables, Wanted,
+    undefined_schema, undefined_table,
 };
 use crate::sql::{FILES_SCHEMA, INFORMATION, RELATIONS_MAX, SYSTEM, TARGET_SCHEMA, TableName, state, with_stored};
 use mainstem_postgres::function::{Carried, SessionSearchPath};
@@ -98,6 +98,8 @@ pub(crate) struct Planner {
     scans_by_key: u64,
     /// Those that the running statement reads.
     files: StatementFiles,
+    /// Tables of the program.
+    externals: ExternalTables,
 }
 
 /// What a statement is planned against.
@@ -154,12 +156,18 @@ impl Planner {
             views: ParsedViews::default(),
             scans_by_key: 0,
             files: StatementFiles::default(),
+            externals: ExternalTables::default(),
         }
     }
 
     /// How many scans of kept plans had their rows found by key.
     pub(crate) fn scans_by_key(&self) -> u64 {
         self.scans_by_key
+    }
+
+    /// The tables of the program.
+    pub(crate) fn externals(&mut self) -> &mut ExternalTables {
+        &mut self.externals
     }
 
     /// Plans `statement`, a query or an EXPLAIN of one.
@@ -212,7 +220,7 @@ impl Planner {
         naming: Naming,
     ) -> Result<LogicalPlan> {
         with_settings(&mut statement, &|name| source.settings.show(name))?;
-        with_tables(&mut statement, source, &self.files, naming)?;
+        with_tables(&mut statement, source, (&self.files, &self.externals), naming)?;
         let statement = PlannerStatement::Statement(Box::new(source.parameters.declare(statement)?));
         let tables = self.tables(runtime, &statement, source, Views { naming, depth: 0 })?;
         let has_views = !tables.queries.is_empty();
@@ -296,6 +304,8 @@ impl Planner {
                         queries.insert(full, self.query_of_view(runtime, &view, source, above)?);
                     }
                     None if schema.is_none() && self.state.table_functions().contains_key(&name.name) => {}
+                    // Views are the same whoever reads them.
+                    None if schema.is_none() && above.depth == 0 && self.externals.find(&name.name)?.is_some() => {}
                     None => {
                         return Err(match schema.filter(|schema| !catalog.has_namespace(schema)) {
                             Some(schema) => undefined_schema(&catalog, schema),
@@ -306,7 +316,8 @@ impl Planner {
             }
         }
         let (names, target) = (names.clone(), source.target.clone());
-        Ok(StatementTables { catalog, names, views, queries, target, files: self.files.tables(), system })
+        let (files, externals) = (self.files.tables(), self.externals.of_statement());
+        Ok(StatementTables { catalog, names, views, queries, target, files, externals, system })
     }
 
     /// A view as DataFusion puts it into the queries that name it.
@@ -325,7 +336,7 @@ impl Planner {
         with_stored(view.query.len(), || {
             let mut statement = self.views.statement(&view.query)?;
             with_settings(&mut statement, &|name| source.settings.show(name))?;
-            with_tables(&mut statement, source, &self.files, naming)?;
+            with_tables(&mut statement, source, (&self.files, &ExternalTables::default()), naming)?;
             let statement = PlannerStatement::Statement(Box::new(statement));
             let tables = self.tables(runtime, &statement, source, Views { naming, depth: depth + 1 })?;
             self.catalog.set(tables);
@@ -510,6 +521,7 @@ impl Planner {
     /// Lets go of the last statement's snapshot, and of its files.
     pub(crate) fn forget(&mut self) {
         self.files.clear();
+        self.externals.clear();
         self.catalog.clear();
     }
 }

@@ -4,6 +4,7 @@
 //! what SQL means by them, and how many of them are internal. It does not own: the rewrites (`analyze`).
 
 use datafusion::sql::sqlparser::ast::Statement as Ast;
+use mainstem_postgres::types::field_type;
 use mainstem_storage::catalog::Relation;
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::{Error, Result};
@@ -14,7 +15,7 @@ use crate::analyze::{
     BesideStar, KnownTable, Naming, add_dependent_columns, balance, mark_relations, name_duplicates, resolve_names,
     type_literals,
 };
-use crate::provider::SystemTables;
+use crate::provider::{ExternalTables, SEARCHED, SystemTables};
 use crate::sql::{FILES_SCHEMA, INFORMATION, SYSTEM, TARGET_SCHEMA, TableName, state};
 
 /// How a statement is named, the next one where DataFusion finds two things of one name.
@@ -37,7 +38,7 @@ pub(super) fn is_refused(error: &Error) -> bool {
 pub(super) fn with_tables(
     statement: &mut Ast,
     source: &Source<'_>,
-    files: &StatementFiles,
+    (files, externals): (&StatementFiles, &ExternalTables),
     naming: Naming,
 ) -> Result<()> {
     let (catalog, names) = (source.transaction.catalog(), source.settings.names());
@@ -53,7 +54,10 @@ pub(super) fn with_tables(
             let table = target.schema().clone();
             Some(KnownTable::of(&table.namespace, Relation::Table(table.clone())))
         }
-        _ => names.find(&catalog, name).map(|(full, relation)| KnownTable::of(&full.namespace, relation)),
+        _ => match names.find(&catalog, name) {
+            Some((full, relation)) => Some(KnownTable::of(&full.namespace, relation)),
+            None => known_external(externals, name),
+        },
     };
     balance(statement);
     name_duplicates(statement, naming)?;
@@ -62,4 +66,13 @@ pub(super) fn with_tables(
     type_literals(statement);
     mark_relations(statement, &table);
     Ok(())
+}
+
+/// What names need of a table of the program; what is wrong with it shows when it is planned.
+fn known_external(externals: &ExternalTables, name: &TableName) -> Option<KnownTable> {
+    let table = externals.find(&name.name).ok().flatten().filter(|_| name.schema.is_none())?;
+    let fields = table.columns().fields();
+    let columns = fields.iter().map(|field| field.name().clone()).collect();
+    let types = fields.iter().map(|field| field_type(field)).collect();
+    Some(KnownTable { types, ..KnownTable::of_columns(SEARCHED, columns) })
 }

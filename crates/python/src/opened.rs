@@ -1,0 +1,158 @@
+//! Databases that are open in this process, and the connections to them.
+//!
+//! A folder is opened once: who connects to it again shares the database. It is closed with its last connection, or by
+//! the interpreter's end. A child process that was forked has copies of all of them, which it must not touch: what
+//! belongs to another generation is neither used nor closed.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+
+use mainstem::{Database, InterruptHandle, OpenOptions, Progress};
+use parking_lot::Mutex;
+use pyo3::prelude::*;
+
+use crate::errors;
+
+/// How often this process was forked.
+static GENERATION: AtomicU64 = AtomicU64::new(0);
+
+static OPEN: Mutex<Option<HashMap<PathBuf, Weak<Opened>>>> = Mutex::new(None);
+
+/// Called in the child after a fork.
+#[pyfunction]
+pub(crate) fn forked() {
+    GENERATION.fetch_add(1, Ordering::SeqCst);
+    // The lock may have been held by a thread that the child does not have; nobody else runs now.
+    if let Some(mut open) = OPEN.try_lock() {
+        // What it has stays as it is.
+        std::mem::forget(open.take());
+    }
+}
+
+/// A database that connections share.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) database: Database,
+    read_only: bool,
+}
+
+impl Opened {
+    /// The database in folder `path`, or one in memory.
+    pub(crate) fn open(path: Option<PathBuf>, options: OpenOptions) -> mainstem::Result<Arc<Self>> {
+        let read_only = options.read_only;
+        let Some(path) = path else {
+            return Ok(Arc::new(Self { database: Database::in_memory_with(options)?, read_only }));
+        };
+        let mut open = OPEN.lock();
+        let open = open.get_or_insert_default();
+        open.retain(|_, database| database.strong_count() > 0);
+        let known = path.canonicalize().ok().and_then(|path| open.get(&path)?.upgrade());
+        if let Some(known) = known {
+            if known.read_only && !read_only {
+                let message = format!("{} is open in this process for reading alone", path.display());
+                return Err(mainstem::Error::new(mainstem::ErrorKind::Closed, "55006", message));
+            }
+            return Ok(known);
+        }
+        let database = Database::open_with(&path, options).map_err(|e| {
+            let name = path.display().to_string();
+            if e.message().contains(&name) { e } else { e.context(name) }
+        })?;
+        let opened = Arc::new(Self { database, read_only });
+        if let Ok(path) = path.canonicalize() {
+            open.insert(path, Arc::downgrade(&opened));
+        }
+        Ok(opened)
+    }
+}
+
+/// A connection, as objects of Python share it.
+#[derive(Debug)]
+pub(crate) struct Session {
+    connection: Option<mainstem::Connection>,
+    opened: Mutex<Option<Arc<Opened>>>,
+    interrupt: InterruptHandle,
+    progress: Progress,
+    is_closed: AtomicBool,
+    generation: u64,
+}
+
+impl Session {
+    pub(crate) fn new(opened: Arc<Opened>) -> mainstem::Result<Self> {
+        let connection = opened.database.connect()?;
+        Ok(Self {
+            interrupt: connection.interrupt_handle(),
+            progress: connection.progress(),
+            connection: Some(connection),
+            opened: Mutex::new(Some(opened)),
+            is_closed: AtomicBool::new(false),
+            generation: GENERATION.load(Ordering::SeqCst),
+        })
+    }
+
+    /// The connection, if it is open.
+    pub(crate) fn connection(&self, py: Python<'_>) -> PyResult<&mainstem::Connection> {
+        if self.generation != GENERATION.load(Ordering::Relaxed) {
+            let message =
+                "this process was forked from the one that opened the connection; open the database again here";
+            return Err(errors::misuse(py, "InterfaceError", "08003", message));
+        }
+        match &self.connection {
+            Some(connection) if !self.is_closed.load(Ordering::Acquire) => Ok(connection),
+            _ => Err(errors::misuse(py, "InterfaceError", "08003", "the connection is closed")),
+        }
+    }
+
+    pub(crate) fn interrupt(&self) -> &InterruptHandle {
+        &self.interrupt
+    }
+
+    pub(crate) fn progress(&self) -> &Progress {
+        &self.progress
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Acquire)
+    }
+
+    /// The database, while it is open.
+    pub(crate) fn opened(&self) -> Option<Arc<Opened>> {
+        self.opened.lock().clone()
+    }
+
+    /// Closes the connection: what is open is rolled back. With its last connection the database is closed.
+    pub(crate) fn close(&self) -> mainstem::Result<()> {
+        if self.is_closed.swap(true, Ordering::AcqRel) || self.generation != GENERATION.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        self.interrupt.interrupt();
+        if let Some(connection) = &self.connection
+            && connection.status() != mainstem::TransactionStatus::Idle
+        {
+            connection.execute("ROLLBACK")?;
+        }
+        let mut open = OPEN.lock();
+        match self.opened.lock().take().map(Arc::try_unwrap) {
+            Some(Ok(last)) => {
+                open.get_or_insert_default().retain(|_, database| database.strong_count() > 0);
+                last.database.close()
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if self.generation == GENERATION.load(Ordering::SeqCst) {
+            // There is nobody to tell.
+            let _ = self.close();
+            return;
+        }
+        // Another process has it.
+        std::mem::forget(self.connection.take());
+        std::mem::forget(self.opened.lock().take());
+    }
+}

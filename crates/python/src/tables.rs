@@ -1,0 +1,152 @@
+//! Tables of the program, which queries read by name: registered ones, and variables.
+//!
+//! What a table is made of is known in Python (`mainstem._tables`), which gives an adapter: its schema, how many rows it
+//! has, and a stream of some of its columns. Adapters are asked with the interpreter's lock, and give Arrow streams,
+//! which take it only where they have to.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use mainstem::arrow::array::{RecordBatch, RecordBatchReader};
+use mainstem::arrow::datatypes::SchemaRef;
+use mainstem::arrow::error::ArrowError;
+use mainstem::{Error, ErrorKind, ExternalBatches, ExternalTable, Result, TableResolver};
+use pyo3::prelude::*;
+use pyo3_arrow::{PyRecordBatchReader, PySchema};
+
+thread_local! {
+    /// The frame whose variables the statement of this thread may mean.
+    static FRAME: RefCell<Option<Py<PyAny>>> = const { RefCell::new(None) };
+}
+
+/// Runs `work`, in whose statements names may mean variables that `frame` sees.
+pub(crate) fn within<T>(frame: Option<Py<PyAny>>, work: impl FnOnce() -> T) -> T {
+    let before = FRAME.with(|slot| slot.replace(frame));
+    let outcome = work();
+    let frame = FRAME.with(|slot| slot.replace(before));
+    // It may be the last that holds a program's variables.
+    if frame.is_some() {
+        Python::attach(|_| drop(frame));
+    }
+    outcome
+}
+
+/// The schema of an object that has an Arrow stream.
+#[pyfunction]
+pub(crate) fn _schema_of_stream(stream: PyRecordBatchReader) -> PyResult<PySchema> {
+    Ok(PySchema::new(stream.schema_ref()?))
+}
+
+/// The frame that calls.
+pub(crate) fn calling_frame(py: Python<'_>) -> PyResult<Py<PyAny>> {
+    Ok(py.import("sys")?.call_method0("_getframe")?.unbind())
+}
+
+/// An error of Python as one of the engine.
+fn raised(py: Python<'_>, error: &PyErr) -> Error {
+    let value = error.value(py);
+    let sqlstate = value.getattr("sqlstate").and_then(|code| code.extract::<String>()).ok();
+    let text = value.str().map(|text| text.to_string()).unwrap_or_default();
+    let name = value.get_type().name().map(|name| name.to_string()).unwrap_or_default();
+    match sqlstate.as_deref() {
+        Some("42P01") => Error::new(ErrorKind::NotFound, "42P01", text),
+        Some("55000") => Error::new(ErrorKind::Invalid, "55000", text),
+        Some("0A000") => Error::new(ErrorKind::Invalid, "0A000", text),
+        _ => Error::new(ErrorKind::Invalid, "38000", format!("a table of the program has failed: {name}: {text}")),
+    }
+}
+
+/// A table by its adapter.
+#[derive(Debug)]
+pub(crate) struct Adapted {
+    adapter: Py<PyAny>,
+    schema: SchemaRef,
+    rows: Option<usize>,
+}
+
+impl Adapted {
+    /// The table that `object` is; an error says why it is none.
+    pub(crate) fn of(object: &Bound<'_, PyAny>) -> PyResult<Arc<Self>> {
+        let adapter = object.py().import("mainstem._tables")?.call_method1("adapter", (object,))?;
+        Self::by(adapter)
+    }
+
+    fn by(adapter: Bound<'_, PyAny>) -> PyResult<Arc<Self>> {
+        let schema: PySchema = adapter.getattr("schema")?.extract()?;
+        let rows = adapter.getattr("rows")?.extract()?;
+        Ok(Arc::new(Self { schema: schema.into(), rows, adapter: adapter.unbind() }))
+    }
+
+    fn stream(&self, py: Python<'_>, columns: &[usize]) -> PyResult<Box<dyn RecordBatchReader + Send>> {
+        let stream = self.adapter.bind(py).call_method1("scan", (columns.to_vec(),))?;
+        stream.extract::<PyRecordBatchReader>()?.into_reader()
+    }
+}
+
+impl ExternalTable for Adapted {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+
+    fn rows(&self) -> Option<usize> {
+        self.rows
+    }
+
+    fn scan(&self, columns: &[usize]) -> Result<ExternalBatches> {
+        let stream = Python::attach(|py| self.stream(py, columns).map_err(|error| raised(py, &error)))?;
+        // What cannot leave columns out gives all of them.
+        let all = (stream.schema().fields().len() != columns.len()).then(|| columns.to_vec());
+        Ok(Box::new(Stream { batches: Some(stream), columns: all }))
+    }
+}
+
+/// A stream of batches, which is let go where the interpreter may be asked.
+struct Stream {
+    batches: Option<Box<dyn RecordBatchReader + Send>>,
+    columns: Option<Vec<usize>>,
+}
+
+impl Iterator for Stream {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let batch = self.batches.as_mut()?.next()?.and_then(|batch| match &self.columns {
+            Some(columns) => batch.project(columns),
+            None => Ok(batch),
+        });
+        Some(batch.map_err(|error| failed(&error)))
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        let batches = self.batches.take();
+        Python::attach(|_| drop(batches));
+    }
+}
+
+/// What a stream has failed with.
+pub(crate) fn failed(error: &ArrowError) -> Error {
+    let message = error.to_string();
+    Error::new(ErrorKind::Invalid, "38000", format!("a table of the program has failed: {message}"))
+}
+
+/// Finds variables.
+#[derive(Debug)]
+pub(crate) struct Variables;
+
+impl TableResolver for Variables {
+    fn resolve(&self, name: &str) -> Result<Option<Arc<dyn ExternalTable>>> {
+        Python::attach(|py| {
+            let Some(frame) = FRAME.with_borrow(|frame| frame.as_ref().map(|frame| frame.clone_ref(py))) else {
+                return Ok(None);
+            };
+            let find = || -> PyResult<Option<Arc<Adapted>>> {
+                let found = py.import("mainstem._tables")?.call_method1("find", (frame, name))?;
+                if found.is_none() { Ok(None) } else { Adapted::by(found).map(Some) }
+            };
+            let found = find().map_err(|error| raised(py, &error))?;
+            Ok(found.map(|table| table as Arc<dyn ExternalTable>))
+        })
+    }
+}

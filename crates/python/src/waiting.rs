@@ -1,0 +1,124 @@
+//! Waiting for the engine: without the interpreter's lock, and with an eye on signals.
+//!
+//! Python delivers signals to its main thread, between two steps of the interpreter: a call that blocks there would
+//! never hear of Ctrl-C, nor of the stop button of a notebook. So what may take long runs on another thread while the
+//! main one looks at signals; any other thread may block.
+
+use std::cell::Cell;
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::task::Poll;
+use std::time::Duration;
+
+use mainstem::arrow::array::RecordBatch;
+use mainstem::{Error, QueryResult, Result};
+use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::prelude::*;
+
+use crate::errors;
+use crate::opened::Session;
+
+/// How often the main thread looks at signals.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Whether the calling thread is the one that signals come to.
+fn is_main(py: Python<'_>) -> bool {
+    thread_local!(static IS_MAIN: Cell<Option<bool>> = const { Cell::new(None) });
+    IS_MAIN.with(|known| {
+        if let Some(known) = known.get() {
+            return known;
+        }
+        let ask = || -> PyResult<bool> {
+            let threading = py.import("threading")?;
+            let main = threading.call_method0("main_thread")?.getattr("ident")?;
+            threading.call_method0("get_ident")?.eq(main)
+        };
+        let answer = ask().unwrap_or(false);
+        known.set(Some(answer));
+        answer
+    })
+}
+
+/// What `work` gives; errors as exceptions. Signals interrupt it.
+pub(crate) fn run<T: Send>(py: Python<'_>, session: &Session, work: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
+    if !is_main(py) {
+        return py.detach(work).map_err(|error| errors::exception(py, &error));
+    }
+    let (outcome, signal) = py.detach(|| {
+        std::thread::scope(|scope| {
+            let (sender, receiver) = sync_channel(1);
+            let worker = std::thread::Builder::new().name("mainstem statement".into());
+            let spawned = worker.spawn_scoped(scope, move || {
+                // Nobody waits any more where the process ends.
+                let _ = sender.send(work());
+            });
+            if let Err(error) = spawned {
+                let message = format!("no thread can be started for the statement: {error}");
+                return (Err(Error::new(mainstem::ErrorKind::Full, "53000", message)), None);
+            }
+            let mut signal = None;
+            loop {
+                match receiver.recv_timeout(LOOK) {
+                    Ok(outcome) => return (outcome, signal),
+                    Err(RecvTimeoutError::Disconnected) => {
+                        return (Err(Error::internal("the thread of the statement has ended")), signal);
+                    }
+                    Err(RecvTimeoutError::Timeout) => {
+                        if let Err(raised) = Python::attach(|py| py.check_signals()) {
+                            session.interrupt().interrupt();
+                            signal.get_or_insert(raised);
+                        }
+                    }
+                }
+            }
+        })
+    });
+    match signal {
+        None => outcome.map_err(|error| errors::exception(py, &error)),
+        Some(raised) => Err(told(py, raised, outcome.is_ok())),
+    }
+}
+
+/// `raised`, with what became of the statement meanwhile.
+fn told(py: Python<'_>, raised: PyErr, has_ended: bool) -> PyErr {
+    if !raised.is_instance_of::<PyKeyboardInterrupt>(py)
+        || !raised.value(py).str().is_ok_and(|text| text.is_empty().unwrap_or(false))
+    {
+        return raised;
+    }
+    PyKeyboardInterrupt::new_err(if has_ended {
+        "the statement was done before it could be interrupted"
+    } else {
+        "the statement was interrupted; nothing of it has happened"
+    })
+}
+
+/// The next batch of `result`. Signals interrupt it.
+pub(crate) fn next_batch(py: Python<'_>, session: &Session, result: &mut QueryResult) -> PyResult<Option<RecordBatch>> {
+    loop {
+        match py.detach(|| result.next_within(LOOK)) {
+            Poll::Ready(batch) => return batch.transpose().map_err(|error| errors::exception(py, &error)),
+            Poll::Pending => {
+                if let Err(raised) = py.check_signals() {
+                    session.interrupt().interrupt();
+                    return Err(raised);
+                }
+            }
+        }
+    }
+}
+
+/// As [`next_batch`], for whoever reads a stream, with the interpreter's lock or without.
+pub(crate) fn next_of_stream(session: &Session, result: &mut QueryResult) -> Option<Result<RecordBatch>> {
+    loop {
+        match result.next_within(LOOK) {
+            Poll::Ready(batch) => return batch,
+            Poll::Pending => {
+                // Elsewhere than on the main thread there are no signals.
+                if Python::attach(|py| py.check_signals()).is_err() {
+                    session.interrupt().interrupt();
+                    return Some(Err(Error::new(mainstem::ErrorKind::Invalid, "57014", "the query was interrupted")));
+                }
+            }
+        }
+    }
+}
