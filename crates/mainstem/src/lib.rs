@@ -46,7 +46,7 @@ mod walk;
 pub use api::{
     Appender, AsyncAppender, AsyncConnection, AsyncQueryResult, AsyncRows, AsyncStatement, AsyncTransaction,
     ColumnIndex, Connection, Database, InsertRows, InterruptHandle, OwnedStatement, QueryResult, ResultReader,
-    RetryOptions, Row, Rows, Scope, Statement, StatementOutcome, Statements, Transaction,
+    RetryOptions, Row, Rows, Scope, Statement, StatementOutcome, Statements, Transaction, ValueRows,
 };
 /// For the target of `fuzz/`, no part of the interface.
 #[cfg(feature = "fuzzing")]

@@ -6,7 +6,6 @@
 
 use std::io::{Cursor as Bytes, Read, Write};
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -235,13 +234,12 @@ impl Connection {
 #[pymethods]
 impl Connection {
     #[new]
-    #[pyo3(signature = (path=None, *, read_only=false, memory_limit=None, synchronous=None, autocommit=true, replacement_scans=true, of=None))]
+    #[pyo3(signature = (path=None, *, read_only=false, memory_limit=None, autocommit=true, replacement_scans=true, of=None))]
     fn new(
         py: Python<'_>,
         path: Option<PathBuf>,
         read_only: bool,
         memory_limit: Option<&Bound<'_, PyAny>>,
-        synchronous: Option<&str>,
         autocommit: bool,
         replacement_scans: bool,
         of: Option<Bound<'_, Self>>,
@@ -253,9 +251,6 @@ impl Connection {
                 Ok(text) => parse_byte_size(text.to_str()?).map_err(raised)?,
                 Err(_) => limit.extract()?,
             };
-        }
-        if let Some(synchronous) = synchronous {
-            options.synchronous = FromStr::from_str(synchronous).map_err(raised)?;
         }
         let path = path.filter(|path| path.as_os_str() != ":memory:");
         let shared = match &of {

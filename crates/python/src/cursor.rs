@@ -450,17 +450,102 @@ impl Cursor {
     }
 
     fn __repr__(slf: Bound<'_, Self>) -> PyResult<String> {
-        slf.py().import("mainstem._results")?.call_method1("text", (slf,))?.extract()
+        in_python(slf, "text")?.extract()
     }
 
     fn _repr_html_(slf: Bound<'_, Self>) -> PyResult<Option<String>> {
-        slf.py().import("mainstem._results")?.call_method1("html", (slf,))?.extract()
+        in_python(slf, "html")?.extract()
     }
 
-    fn __getattr__<'py>(slf: Bound<'py, Self>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-        // What can be said in Python is said there: arrow, df, pl, numpy, dicts and the names of DuckDB.
-        slf.py().import("mainstem._results")?.call_method1("attribute", (slf, name))
+    /// All rows that are left as a `pyarrow.Table`.
+    fn arrow(slf: Bound<'_, Self>) -> PyResult<Bound<'_, PyAny>> {
+        in_python(slf, "arrow")
     }
+
+    /// All rows that are left as a `polars.DataFrame`.
+    fn pl(slf: Bound<'_, Self>) -> PyResult<Bound<'_, PyAny>> {
+        in_python(slf, "pl")
+    }
+
+    /// All rows that are left as a `pandas.DataFrame`.
+    fn df(slf: Bound<'_, Self>) -> PyResult<Bound<'_, PyAny>> {
+        in_python(slf, "df")
+    }
+
+    /// All rows that are left as a NumPy array for each column, masked where there are NULLs.
+    fn numpy(slf: Bound<'_, Self>) -> PyResult<Bound<'_, PyAny>> {
+        in_python(slf, "numpy")
+    }
+
+    /// All rows that are left as dictionaries.
+    fn dicts(slf: Bound<'_, Self>) -> PyResult<Bound<'_, PyAny>> {
+        in_python(slf, "dicts")
+    }
+
+    /// As `arrow`: DuckDB's name for it.
+    fn fetch_arrow_table(slf: Bound<'_, Self>) -> PyResult<Bound<'_, PyAny>> {
+        in_python(slf, "arrow")
+    }
+
+    /// As `arrow`: DuckDB's name for it.
+    fn to_arrow_table(slf: Bound<'_, Self>) -> PyResult<Bound<'_, PyAny>> {
+        in_python(slf, "arrow")
+    }
+
+    /// As `df`: DuckDB's name for it.
+    fn fetchdf(slf: Bound<'_, Self>) -> PyResult<Bound<'_, PyAny>> {
+        in_python(slf, "df")
+    }
+
+    /// As `df`: DuckDB's name for it.
+    fn fetch_df(slf: Bound<'_, Self>) -> PyResult<Bound<'_, PyAny>> {
+        in_python(slf, "df")
+    }
+
+    /// As `df`: DuckDB's name for it.
+    fn to_df(slf: Bound<'_, Self>) -> PyResult<Bound<'_, PyAny>> {
+        in_python(slf, "df")
+    }
+
+    /// As `numpy`: DuckDB's name for it.
+    fn fetchnumpy(slf: Bound<'_, Self>) -> PyResult<Bound<'_, PyAny>> {
+        in_python(slf, "numpy")
+    }
+
+    /// The rows that are left as a `pyarrow.RecordBatchReader`, which reads them while the query runs.
+    #[pyo3(signature = (rows=None))]
+    fn reader(slf: Bound<'_, Self>, rows: Option<usize>) -> PyResult<Bound<'_, PyAny>> {
+        slf.py().import("mainstem._results")?.call_method1("reader", (slf, rows))
+    }
+
+    /// As `reader`: DuckDB's name for it.
+    #[pyo3(signature = (rows=None))]
+    fn fetch_record_batch(slf: Bound<'_, Self>, rows: Option<usize>) -> PyResult<Bound<'_, PyAny>> {
+        slf.py().import("mainstem._results")?.call_method1("reader", (slf, rows))
+    }
+
+    /// As `reader`: DuckDB's name for it.
+    #[pyo3(signature = (rows=None))]
+    fn to_arrow_reader(slf: Bound<'_, Self>, rows: Option<usize>) -> PyResult<Bound<'_, PyAny>> {
+        slf.py().import("mainstem._results")?.call_method1("reader", (slf, rows))
+    }
+
+    /// Names and SQL types of the columns.
+    #[getter]
+    fn schema(slf: Bound<'_, Self>) -> PyResult<Bound<'_, PyAny>> {
+        in_python(slf, "schema")
+    }
+
+    /// How many rows are left, and how many columns there are.
+    #[getter]
+    fn shape(&self, py: Python<'_>) -> PyResult<(usize, usize)> {
+        Ok((self.count_rows(py)?, self.columns().len()))
+    }
+}
+
+/// What the function `name` of `mainstem._results` makes of a cursor.
+fn in_python<'py>(cursor: Bound<'py, Cursor>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    cursor.py().import("mainstem._results")?.call_method1(name, (cursor,))
 }
 
 fn type_names(schema: &SchemaRef, columns: &[ResultColumn]) -> Vec<String> {

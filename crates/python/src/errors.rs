@@ -30,7 +30,7 @@ pub(crate) fn data_error(py: Python<'_>, sqlstate: &str, message: &str) -> PyErr
 
 fn of_engine(py: Python<'_>) -> PyResult<&'static Py<PyAny>> {
     static MAKE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let make = MAKE.get_or_try_init(py, || py.import("mainstem.errors")?.getattr("of_engine").map(Bound::unbind))?;
+    let make = MAKE.get_or_try_init(py, || py.import("mainstem.errors")?.getattr("_of_engine").map(Bound::unbind))?;
     Ok(make)
 }
 

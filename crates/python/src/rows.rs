@@ -98,6 +98,13 @@ fn objects<'py>(py: Python<'py>, classes: &Classes, array: &ArrayRef) -> PyResul
             let values = array.as_fixed_size_binary();
             each(py, array, |row| values::uuid(py, classes, values.value(row)))
         }
+        _ => composed(py, classes, array),
+    }
+}
+
+/// Values that are made of others; those of types that Python has nothing for, as Arrow writes them.
+fn composed<'py>(py: Python<'py>, classes: &Classes, array: &ArrayRef) -> PyResult<Vec<Object<'py>>> {
+    match array.data_type() {
         ArrowType::List(_) => {
             let values: &ListArray = array.as_list();
             each(py, array, |row| Ok(PyList::new(py, objects(py, classes, &values.value(row))?)?.into_any()))

@@ -7,7 +7,7 @@
 use std::cell::Cell;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mainstem::arrow::array::RecordBatch;
 use mainstem::{Error, QueryResult, Result};
@@ -19,6 +19,10 @@ use crate::opened::Session;
 
 /// How often the main thread looks at signals.
 const LOOK: Duration = Duration::from_millis(50);
+
+/// A statement that takes longer shows how far it is.
+const SHOW_BEHIND: Duration = Duration::from_secs(1);
+const SHOW_AGAIN: Duration = Duration::from_millis(250);
 
 /// Whether the calling thread is the one that signals come to.
 fn is_main(py: Python<'_>) -> bool {
@@ -56,6 +60,7 @@ pub(crate) fn run<T: Send>(py: Python<'_>, session: &Session, work: impl FnOnce(
                 return (Err(Error::new(mainstem::ErrorKind::Full, "53000", message)), None);
             }
             let mut signal = None;
+            let mut shown = Shown::new(session);
             loop {
                 match receiver.recv_timeout(LOOK) {
                     Ok(outcome) => return (outcome, signal),
@@ -67,6 +72,7 @@ pub(crate) fn run<T: Send>(py: Python<'_>, session: &Session, work: impl FnOnce(
                             session.interrupt().interrupt();
                             signal.get_or_insert(raised);
                         }
+                        shown.look();
                     }
                 }
             }
@@ -75,6 +81,48 @@ pub(crate) fn run<T: Send>(py: Python<'_>, session: &Session, work: impl FnOnce(
     match signal {
         None => outcome.map_err(|error| errors::exception(py, &error)),
         Some(raised) => Err(told(py, raised, outcome.is_ok())),
+    }
+}
+
+/// What is shown of a statement that takes long; it is taken away at the end.
+struct Shown<'s> {
+    session: &'s Session,
+    begun: Instant,
+    next: Duration,
+    is_shown: bool,
+}
+
+impl<'s> Shown<'s> {
+    fn new(session: &'s Session) -> Self {
+        Self { session, begun: Instant::now(), next: SHOW_BEHIND, is_shown: false }
+    }
+
+    fn look(&mut self) {
+        let elapsed = self.begun.elapsed();
+        if elapsed < self.next {
+            return;
+        }
+        self.next = elapsed + SHOW_AGAIN;
+        let progress = self.session.progress();
+        let figures = (elapsed.as_secs_f64(), progress.bytes(), progress.bytes_total());
+        // What cannot be shown is no reason to fail.
+        let shown = Python::attach(|py| -> PyResult<bool> {
+            let module = py.import("mainstem._progress")?;
+            let wanted = module.call_method0("is_wanted")?.extract()?;
+            if wanted {
+                module.call_method1("show", figures)?;
+            }
+            Ok(wanted)
+        });
+        self.is_shown |= shown.unwrap_or(false);
+    }
+}
+
+impl Drop for Shown<'_> {
+    fn drop(&mut self) {
+        if self.is_shown {
+            let _ = Python::attach(|py| py.import("mainstem._progress")?.call_method0("clear").map(|_| ()));
+        }
     }
 }
 

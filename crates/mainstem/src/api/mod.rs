@@ -23,7 +23,7 @@ pub use connection::{Connection, InterruptHandle};
 pub use database::Database;
 pub use many::{InsertRows, Scope};
 pub use pending::Statements;
-pub use result::{QueryResult, ResultReader, StatementOutcome};
+pub use result::{QueryResult, ResultReader, StatementOutcome, ValueRows};
 pub use retry::RetryOptions;
 pub use row::{ColumnIndex, Row, Rows};
 pub use statement::{OwnedStatement, Statement};

@@ -26,6 +26,9 @@ pub struct QueryResult {
     _shared: Arc<Shared>,
 }
 
+/// Columns, and rows of values in storage form.
+pub type ValueRows = (Arc<[ResultColumn]>, Vec<Vec<Value>>);
+
 #[derive(Debug)]
 enum Source {
     Running(Batches),
@@ -63,7 +66,7 @@ impl QueryResult {
 
     /// Its columns and rows as values in storage form, if it has them so and no batch was taken: the statement ran
     /// without a plan then. Else the result itself.
-    pub fn into_values(self) -> std::result::Result<(Arc<[ResultColumn]>, Vec<Vec<Value>>), Self> {
+    pub fn into_values(self) -> std::result::Result<ValueRows, Self> {
         match self.source {
             Source::Values { columns, rows: Some(rows) } => Ok((columns, rows)),
             source => Err(Self { source, ..self }),

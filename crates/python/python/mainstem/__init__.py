@@ -306,16 +306,15 @@ def connect(
         None if os.fspath(path) == ":memory:" else path,
         read_only=read_only,
         memory_limit=memory_limit,
-        synchronous=synchronous,
         autocommit=autocommit,
         replacement_scans=replacement_scans,
     )
-    settings = dict(config or {})
-    if threads is not None:
-        settings["threads"] = threads
+    settings = {"synchronous": synchronous, "threads": threads, **(config or {})}
     try:
         for name, value in settings.items():
-            made.execute("SELECT set_config(?, ?, false)", (name, str(value)))
+            if value is None:
+                continue
+            made.execute(f"SET {_quoted(name)} = {_literal(str(value))}")
     except BaseException:
         made.close()
         raise
@@ -348,6 +347,13 @@ query = sql
 def execute(query: str, params: Any = None) -> Cursor:
     """As ``sql``."""
     return default_connection().execute(query, params)
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """``%load_ext mainstem``: the magic ``%sql``."""
+    from mainstem._notebook import register
+
+    register(shell)
 
 
 def main() -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html as _html
-from typing import TYPE_CHECKING, Any, Callable
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mainstem._mainstem import Cursor
@@ -85,33 +85,6 @@ def dicts(cursor: Cursor) -> list[dict[str, Any]]:
 def schema(cursor: Cursor) -> dict[str, str]:
     """Names and SQL types of the columns."""
     return dict(zip(cursor.columns, cursor.types))
-
-
-def shape(cursor: Cursor) -> tuple[int, int]:
-    """How many rows are left, and how many columns there are."""
-    return cursor.count_rows(), len(cursor.columns)
-
-
-_METHODS: dict[str, Callable[..., Any]] = {
-    "arrow": arrow, "reader": reader, "pl": pl, "df": df, "numpy": numpy, "dicts": dicts,
-    # The names that DuckDB has for them.
-    "fetch_arrow_table": arrow, "to_arrow_table": arrow, "fetch_record_batch": reader, "to_arrow_reader": reader,
-    "fetchdf": df, "fetch_df": df, "to_df": df, "fetchnumpy": numpy,
-}
-_PROPERTIES: dict[str, Callable[..., Any]] = {"schema": schema, "shape": shape}
-
-
-def attribute(cursor: Cursor, name: str) -> Any:
-    """The attribute ``name`` of a cursor, if it is one of those above."""
-    method = _METHODS.get(name)
-    if method is not None:
-        from functools import partial, update_wrapper
-
-        return update_wrapper(partial(method, cursor), method)
-    value = _PROPERTIES.get(name)
-    if value is not None:
-        return value(cursor)
-    raise AttributeError(f"'{type(cursor).__name__}' object has no attribute '{name}'")
 
 
 def _cells(cursor: Cursor) -> tuple[int, list[str], list[str], list[list[str]]]:
