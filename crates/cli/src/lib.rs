@@ -1,4 +1,5 @@
-//! The `mainstem` program, as a library, so that the module for Python has it, too: a shell, a script runner, the demo, the loader, the checker, and dumps.
+//! The `mainstem` program, as a library, so that the module for Python has it, too: a shell, a script runner, the
+//! demo, the loader, the checker, and dumps.
 //!
 //! Comes in: arguments, SQL from `-c`, `-f`, a pipe or a terminal. Goes out: results on standard output, errors with
 //! their SQLSTATE on standard error, and an exit status that is 0 only if every statement succeeded.

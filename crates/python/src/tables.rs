@@ -1,8 +1,8 @@
 //! Tables of the program, which queries read by name: registered ones, and variables.
 //!
-//! What a table is made of is known in Python (`mainstem._tables`), which gives an adapter: its schema, how many rows it
-//! has, and a stream of some of its columns. Adapters are asked with the interpreter's lock, and give Arrow streams,
-//! which take it only where they have to.
+//! What a table is made of is known in Python (`mainstem._tables`), which gives an adapter: its schema, how many rows
+//! it has, and a stream of some of its columns. Adapters are asked with the interpreter's lock, and give Arrow
+//! streams, which take it only where they have to.
 
 use std::cell::RefCell;
 use std::sync::Arc;

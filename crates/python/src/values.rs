@@ -1,8 +1,8 @@
 //! SQL values as Python objects.
 //!
 //! A DECIMAL is a Decimal with the digits of its type, a TIMESTAMP a naive datetime, a TIMESTAMPTZ an aware one in UTC,
-//! an INTERVAL a timedelta where it has no months, else a `mainstem.Interval`. NULL is None; NaN stays NaN. What Python's
-//! types do not reach (years before 1 or after 9999) is an error that says so (22008), for nothing is cut.
+//! an INTERVAL a timedelta where it has no months, else a `mainstem.Interval`. NULL is None; NaN stays NaN. What
+//! Python's types do not reach (years before 1 or after 9999) is an error that says so (22008), for nothing is cut.
 
 use mainstem::{Date, Decimal, ValueRef};
 use pyo3::IntoPyObject;

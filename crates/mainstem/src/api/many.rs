@@ -6,9 +6,9 @@
 //!    those of an appender do: values are converted, checked and refused as the statement would.
 //! 2. Any other statement runs once for each row.
 //!
-//! Invariants: what a row is refused for leaves nothing of the others; an open transaction is as it was before then, and
-//! goes on. Without one, the rows are a transaction. It does not own: what parameters are (`plan`), how rows are kept
-//! ([`KeptRows`]).
+//! Invariants: what a row is refused for leaves nothing of the others; an open transaction is as it was before then,
+//! and goes on. Without one, the rows are a transaction. It does not own: what parameters are (`plan`), how rows are
+//! kept ([`KeptRows`]).
 
 use mainstem_storage::{Error, Result};
 

@@ -66,8 +66,8 @@ impl Connection {
         Ok(statement)
     }
 
-    /// The statement `sql`, which is prepared if its text was not seen lately, and else shows what is wrong with it when
-    /// it runs: for who has texts in hand, and not statements.
+    /// The statement `sql`, which is prepared if its text was not seen lately, and else shows what is wrong with it
+    /// when it runs: for who has texts in hand, and not statements.
     ///
     /// # Errors
     /// As [`Connection::prepare`].

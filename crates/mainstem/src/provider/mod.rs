@@ -4,10 +4,10 @@
 //! scan through a [`DataSource`](datafusion::datasource::source::DataSource) that shares one storage scan among its
 //! partitions. Steps: [`StatementCatalog`] holds the tables of the running statement; [`Names`] says which one a name
 //! means; [`UserTable`] says which filters the store evaluates itself; `StoreSource` runs it; `system` builds the
-//! tables of schema `mainstem`, `files` those of files, `external` those that the program has. Invariants: filters are called exact only when the store's
-//! predicates mean the same;
-//! statistics are exact only when so for this very view, others are estimates (`estimate`); no constraint is told, and
-//! the DML hooks stay closed (contract 6). It does not own: snapshots.
+//! tables of schema `mainstem`, `files` those of files, `external` those that the program has. Invariants: filters
+//! are called exact only when the store's predicates mean the same; statistics are exact only when so for this very
+//! view, others are estimates (`estimate`); no constraint is told, and the DML hooks stay closed (contract 6). It
+//! does not own: snapshots.
 
 mod catalog;
 mod estimate;

@@ -26,8 +26,8 @@ pub fn split_statements(text: &str) -> (Vec<&str>, &str) {
     (done, text.get(start..).unwrap_or_default())
 }
 
-/// `text` with `$1`, `$2`, ... for the question marks that stand for parameters: those of ODBC, JDBC and Python's DB-API.
-/// Question marks in quotes, dollar quotes and comments are none.
+/// `text` with `$1`, `$2`, ... for the question marks that stand for parameters: those of ODBC, JDBC and Python's
+/// DB-API. Question marks in quotes, dollar quotes and comments are none.
 ///
 /// ```
 /// assert_eq!(mainstem::number_placeholders("SELECT '?', ?, ?"), "SELECT '?', $1, $2");
