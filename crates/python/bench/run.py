@@ -21,6 +21,7 @@ import duckdb
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 
 import mainstem
 
@@ -145,18 +146,21 @@ def fetchall(rows: int, folder: str) -> Case:
     return {kind: (lambda con=con: run(con)) for kind, con in cons.items()}
 
 
-def to_arrow(rows: int, folder: str) -> Case:
-    cons = {kind: filled(kind, folder, rows) for kind in ("mainstem", "duckdb")}
-    read = {"mainstem": lambda con: con.execute("SELECT k, v, x FROM t").arrow(),
-            "duckdb": lambda con: con.execute("SELECT k, v, x FROM t").fetch_arrow_table()}
-    return {kind: (lambda kind=kind: timed(lambda: read[kind](cons[kind]), lambda got: got.num_rows == rows)) for kind in cons}
+def to_arrow(rows: int, folder: str, columns: str = "k, v, x") -> Case:
+    ours, theirs = (filled(kind, folder, rows) for kind in ("mainstem", "duckdb"))
+    query = f"SELECT {columns} FROM t"
+
+    def check(got: pa.Table) -> bool:
+        return got.num_rows == rows and pc.sum(got["k"]).as_py() == rows * (rows - 1) // 2
+
+    return {
+        "mainstem": lambda: timed(lambda: ours.sql(query).arrow(), check),
+        "duckdb": lambda: timed(lambda: theirs.sql(query).to_arrow_table(), check),
+    }
 
 
 def to_arrow_numbers(rows: int, folder: str) -> Case:
-    cons = {kind: filled(kind, folder, rows) for kind in ("mainstem", "duckdb")}
-    read = {"mainstem": lambda con: con.execute("SELECT k, x FROM t").arrow(),
-            "duckdb": lambda con: con.execute("SELECT k, x FROM t").fetch_arrow_table()}
-    return {kind: (lambda kind=kind: timed(lambda: read[kind](cons[kind]), lambda got: got.num_rows == rows)) for kind in cons}
+    return to_arrow(rows, folder, "k, x")
 
 
 def table_of(rows: int) -> pa.Table:
@@ -174,8 +178,12 @@ def append(rows: int, folder: str) -> Case:
     def run(kind: str) -> float:
         con = opened(kind, folder)
         con.execute(definition)
-        work = (lambda: con.append("t", data)) if kind == "mainstem" else (lambda: con.execute("INSERT INTO t SELECT * FROM data"))
-        took = timed(work)
+
+        def insert() -> None:
+            frame = data  # noqa: F841 - the query names it
+            con.execute("INSERT INTO t SELECT * FROM frame")
+
+        took = timed(lambda: con.append("t", data)) if kind == "mainstem" else timed(insert)
         assert con.execute("SELECT count(*) FROM t").fetchone() == (rows,)
         con.close()
         return took
@@ -188,10 +196,15 @@ def scan(rows: int, folder: str) -> Case:
     lazy = pl.from_arrow(frame).lazy()
     expected = sum(k for k in range(rows) if k % 1000 < 500)
     ours, theirs = mainstem.connect(), duckdb.connect()
-    query = "SELECT sum(k) FROM frame WHERE x >= 0 AND k % 1000 < 500"
+    query = "SELECT sum(k) FROM table_ WHERE x >= 0 AND k % 1000 < 500"
+
+    def run(con: Any) -> int:
+        table_ = frame  # noqa: F841 - the query names it
+        return con.execute(query).fetchone()[0]
+
     return {
-        "mainstem": lambda: timed(lambda: ours.sql(query).fetchone()[0], lambda got: got == expected),
-        "duckdb": lambda: timed(lambda: theirs.sql(query).fetchone()[0], lambda got: got == expected),
+        "mainstem": lambda: timed(lambda: run(ours), lambda got: got == expected),
+        "duckdb": lambda: timed(lambda: run(theirs), lambda got: got == expected),
         "polars": lambda: timed(
             lambda: lazy.filter((pl.col("x") >= 0) & (pl.col("k") % 1000 < 500)).select(pl.col("k").cast(pl.Int64).sum()).collect().item(),
             lambda got: got == expected,
@@ -203,10 +216,15 @@ def scan_pandas(rows: int, folder: str) -> Case:
     frame = pd.DataFrame({"k": range(rows), "x": [k / 7 for k in range(rows)]})
     expected = int(frame.k[frame.k % 1000 < 500].sum())
     ours, theirs = mainstem.connect(), duckdb.connect()
-    query = "SELECT sum(k) FROM frame WHERE x >= 0 AND k % 1000 < 500"
+    query = "SELECT sum(k) FROM table_ WHERE x >= 0 AND k % 1000 < 500"
+
+    def run(con: Any) -> int:
+        table_ = frame  # noqa: F841 - the query names it
+        return con.execute(query).fetchone()[0]
+
     return {
-        "mainstem": lambda: timed(lambda: ours.sql(query).fetchone()[0], lambda got: got == expected),
-        "duckdb": lambda: timed(lambda: theirs.sql(query).fetchone()[0], lambda got: got == expected),
+        "mainstem": lambda: timed(lambda: run(ours), lambda got: got == expected),
+        "duckdb": lambda: timed(lambda: run(theirs), lambda got: got == expected),
     }
 
 
@@ -223,12 +241,30 @@ CASES: dict[str, tuple[Callable[[int, str], Case], int]] = {
 }
 
 
+def session_bytes(count: int = 500) -> str:
+    """What an idle session takes, of one that has run nothing and of one that has run a query."""
+    con = mainstem.connect()
+    con.execute("CREATE TABLE t (k INTEGER PRIMARY KEY)")
+
+    def resident() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+    con.session().execute("SELECT sum(k) FROM t").fetchall()
+    before = resident()
+    sessions = [con.session() for _ in range(count)]
+    idle = (resident() - before) // count
+    for session in sessions:
+        session.execute("SELECT sum(k) FROM t WHERE k > 5").fetchall()
+    return f"a session takes {idle / 1024:.0f} kB, and {(resident() - before) // count / 1024:.0f} kB after a query"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("cases", nargs="*", help="parts of their names; all unless told")
     parser.add_argument("--quick", action="store_true", help="a hundredth of the rows: to see that it works")
     parser.add_argument("--directory", default=None, help="where databases are made")
     arguments = parser.parse_args()
+    print(session_bytes())
     print(f"{'case':28}{'rows':>12}  {'mainstem':>12}  others: rows a second, and the time of mainstem over theirs")
     for name, (make, rows) in CASES.items():
         if arguments.cases and not any(part in name for part in arguments.cases):

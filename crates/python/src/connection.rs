@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use mainstem::{
-    Error, InsertRows, OpenOptions, Statement, StatementOutcome, TransactionStatus, number_placeholders,
+    Error, InsertRows, OpenOptions, OwnedStatement, StatementOutcome, TransactionStatus, number_placeholders,
     parse_byte_size,
 };
 use pyo3::prelude::*;
@@ -56,10 +56,11 @@ impl Target {
     pub(crate) fn execute(
         &self,
         py: Python<'_>,
-        sql: &str,
+        text: &Bound<'_, PyString>,
         params: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<StatementOutcome> {
         let connection = self.session.connection(py)?;
+        let sql = text.to_str()?;
         self.begin_if_needed(py, sql)?;
         let raised = |error: Error| errors::exception(py, &error);
         let Some(params) = params.filter(|params| !params.is_none()) else {
@@ -82,8 +83,8 @@ impl Target {
         };
         let row = Row::of(params)?;
         let values = row.values()?;
-        let text = number_placeholders(sql);
-        let statement = self.prepared(py, &text)?;
+        let owned = self.prepared(py, text)?;
+        let statement = owned.statement();
         let names = row.names();
         let short = py.detach(|| match names {
             None => statement.run_if_short(Values(&values)),
@@ -102,12 +103,17 @@ impl Target {
     }
 
     /// Runs `sql` once for each of `rows`, all or none; how many rows were written.
-    pub(crate) fn execute_many(&self, py: Python<'_>, sql: &str, rows: &Bound<'_, PyAny>) -> PyResult<u64> {
+    pub(crate) fn execute_many(
+        &self,
+        py: Python<'_>,
+        text: &Bound<'_, PyString>,
+        rows: &Bound<'_, PyAny>,
+    ) -> PyResult<u64> {
         let connection = self.session.connection(py)?;
-        self.begin_if_needed(py, sql)?;
+        self.begin_if_needed(py, text.to_str()?)?;
         let raised = |error: Error| errors::exception(py, &error);
-        let text = number_placeholders(sql);
-        let statement = self.prepared(py, &text)?;
+        let owned = self.prepared(py, text)?;
+        let statement = owned.statement();
         let rows = rows.try_iter()?;
         if let Some(inserted) = py.detach(|| statement.insert_rows()).map_err(raised)? {
             return self.insert_many(py, inserted, rows);
@@ -174,17 +180,23 @@ impl Target {
         }
     }
 
-    /// The statement `sql`, whose tables may be variables.
-    fn prepared(&self, py: Python<'_>, sql: &str) -> PyResult<Statement<'_>> {
+    /// The statement of `text`, whose tables may be variables.
+    fn prepared(&self, py: Python<'_>, text: &Bound<'_, PyString>) -> PyResult<OwnedStatement> {
         let connection = self.session.connection(py)?;
-        let prepared = match py.detach(|| connection.prepare_kept(sql)) {
+        if let Some(known) = self.session.statement(text) {
+            return Ok(known);
+        }
+        let sql = number_placeholders(text.to_str()?);
+        let prepared = match py.detach(|| connection.prepare_kept_owned(&sql)) {
             Err(error) if error.sqlstate() == "42P01" && self.replacement_scans => {
                 let frame = self.frame(py)?;
-                py.detach(|| tables::within(frame, || connection.prepare_kept(sql)))
+                py.detach(|| tables::within(frame, || connection.prepare_kept_owned(&sql)))
             }
             prepared => prepared,
         };
-        prepared.map_err(|error| errors::exception(py, &error))
+        let prepared = prepared.map_err(|error| errors::exception(py, &error))?;
+        self.session.remember(text, prepared.clone());
+        Ok(prepared)
     }
 
     fn begin_if_needed(&self, py: Python<'_>, sql: &str) -> PyResult<()> {
@@ -274,15 +286,12 @@ impl Connection {
 
     /// Runs statements, with values for the parameters of a single one; returns a cursor with what the last one gave.
     #[pyo3(signature = (sql, params=None))]
-    fn execute(&self, py: Python<'_>, sql: &str, params: Option<Bound<'_, PyAny>>) -> PyResult<Cursor> {
-        let outcome = self.target.execute(py, sql, params.as_ref())?;
-        let cursor = Cursor::new(self.target.clone());
-        cursor.set(outcome);
-        Ok(cursor)
+    fn execute(&self, py: Python<'_>, sql: &Bound<'_, PyString>, params: Option<Bound<'_, PyAny>>) -> PyResult<Cursor> {
+        Ok(Cursor::of(self.target.clone(), self.target.execute(py, sql, params.as_ref())?))
     }
 
     /// Runs a statement once for each of `rows`, all or none; returns a cursor.
-    fn executemany(&self, py: Python<'_>, sql: &str, rows: &Bound<'_, PyAny>) -> PyResult<Cursor> {
+    fn executemany(&self, py: Python<'_>, sql: &Bound<'_, PyString>, rows: &Bound<'_, PyAny>) -> PyResult<Cursor> {
         let written = self.target.execute_many(py, sql, rows)?;
         let cursor = Cursor::new(self.target.clone());
         cursor.set_written(written);
@@ -291,7 +300,7 @@ impl Connection {
 
     /// As `execute`.
     #[pyo3(signature = (sql, params=None))]
-    fn sql(&self, py: Python<'_>, sql: &str, params: Option<Bound<'_, PyAny>>) -> PyResult<Cursor> {
+    fn sql(&self, py: Python<'_>, sql: &Bound<'_, PyString>, params: Option<Bound<'_, PyAny>>) -> PyResult<Cursor> {
         self.execute(py, sql, params)
     }
 

@@ -13,7 +13,7 @@ use mainstem::arrow::error::ArrowError;
 use mainstem::{Notice, QueryResult, ResultColumn, StatementOutcome, Value};
 use parking_lot::Mutex;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyList, PyTuple};
+use pyo3::types::{PyCapsule, PyList, PyString, PyTuple};
 use pyo3_arrow::ffi::{ArrayIterator, ArrayReader, to_stream_pycapsule};
 
 use crate::connection::{Connection, Target};
@@ -48,23 +48,54 @@ enum Rows {
     /// The statement gives none, or none ran.
     #[default]
     None,
-    Values(Vec<ResultColumn>, VecDeque<Vec<Value>>),
-    Batches {
-        /// Those that were read, the first from row `from`.
-        read: VecDeque<RecordBatch>,
-        from: usize,
-        /// The rest of the query.
-        running: Option<Box<QueryResult>>,
-        /// Tuples that were made ahead.
-        tuples: VecDeque<Py<PyTuple>>,
-    },
+    Values(Arc<[ResultColumn]>, VecDeque<Vec<Value>>),
+    Batches(Box<Batches>),
     /// An Arrow stream has taken them.
     Taken,
     /// A call is reading them.
     Busy,
 }
 
+/// Rows of a query that comes in batches.
+#[derive(Debug)]
+struct Batches {
+    /// Those that were read, the first from row `from`.
+    read: VecDeque<RecordBatch>,
+    from: usize,
+    /// The rest of the query.
+    running: Option<Box<QueryResult>>,
+    /// Tuples that were made ahead.
+    tuples: VecDeque<Py<PyTuple>>,
+}
+
+impl State {
+    fn of(outcome: StatementOutcome) -> Self {
+        let columns = outcome.rows.as_ref().map(|rows| (rows.schema(), rows.columns()));
+        let rows = match outcome.rows.map(QueryResult::into_values) {
+            None => Rows::None,
+            Some(Ok((columns, values))) => Rows::Values(columns, values.into()),
+            Some(Err(running)) => Rows::Batches(Box::new(Batches {
+                read: VecDeque::new(),
+                from: 0,
+                running: Some(Box::new(running)),
+                tuples: VecDeque::new(),
+            })),
+        };
+        let row_count = match (&rows, outcome.rows_affected) {
+            (_, Some(written)) => i64::try_from(written).unwrap_or(i64::MAX),
+            (Rows::Values(_, rows), None) => rows.len() as i64,
+            _ => -1,
+        };
+        Self { is_closed: false, columns, rows, tag: outcome.tag, row_count, notices: outcome.notices }
+    }
+}
+
 impl Cursor {
+    /// A cursor with what a statement gave.
+    pub(crate) fn of(target: Target, outcome: StatementOutcome) -> Self {
+        Self { target, state: Mutex::new(State::of(outcome)), array_size: AtomicUsize::new(1) }
+    }
+
     pub(crate) fn new(target: Target) -> Self {
         let state = State { row_count: -1, ..State::default() };
         Self { target, state: Mutex::new(state), array_size: AtomicUsize::new(1) }
@@ -83,23 +114,7 @@ impl Cursor {
 
     /// Takes over what a statement gave.
     pub(crate) fn set(&self, outcome: StatementOutcome) {
-        let columns = outcome.rows.as_ref().map(|rows| (rows.schema(), rows.columns()));
-        let rows = match outcome.rows.map(QueryResult::into_values) {
-            None => Rows::None,
-            Some(Ok((columns, values))) => Rows::Values(columns.to_vec(), values.into()),
-            Some(Err(running)) => Rows::Batches {
-                read: VecDeque::new(),
-                from: 0,
-                running: Some(Box::new(running)),
-                tuples: VecDeque::new(),
-            },
-        };
-        let row_count = match (&rows, outcome.rows_affected) {
-            (_, Some(written)) => i64::try_from(written).unwrap_or(i64::MAX),
-            (Rows::Values(_, rows), None) => rows.len() as i64,
-            _ => -1,
-        };
-        let state = State { is_closed: false, columns, rows, tag: outcome.tag, row_count, notices: outcome.notices };
+        let state = State::of(outcome);
         let before = std::mem::replace(&mut *self.state.lock(), state);
         drop(before);
     }
@@ -150,7 +165,8 @@ impl Cursor {
                 let count = wanted.min(values.len());
                 values.drain(..count).map(|row| rows::tuple(py, columns, &row)).collect()
             }
-            Rows::Batches { read, from, running, tuples } => {
+            Rows::Batches(batches) => {
+                let Batches { read, from, running, tuples } = &mut **batches;
                 let mut fetched = Vec::new();
                 while fetched.len() < wanted {
                     if let Some(tuple) = tuples.pop_front() {
@@ -207,7 +223,8 @@ impl Cursor {
             (schema, rows)
         };
         match rows {
-            Rows::Batches { mut read, from, running, tuples } => {
+            Rows::Batches(batches) => {
+                let Batches { mut read, from, running, tuples } = *batches;
                 // Tuples that were made ahead are rows of the batch before `from`.
                 let from = from.saturating_sub(tuples.len());
                 if let Some(first) = read.front_mut() {
@@ -252,7 +269,11 @@ impl Iterator for Stream {
 impl Cursor {
     /// Runs statements, with values for the parameters of a single one; returns the cursor itself.
     #[pyo3(signature = (sql, params=None))]
-    fn execute<'py>(slf: Bound<'py, Self>, sql: &str, params: Option<Bound<'py, PyAny>>) -> PyResult<Bound<'py, Self>> {
+    fn execute<'py>(
+        slf: Bound<'py, Self>,
+        sql: &Bound<'py, PyString>,
+        params: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, Self>> {
         let py = slf.py();
         slf.get().check_open(py)?;
         let outcome = slf.get().target.execute(py, sql, params.as_ref())?;
@@ -261,7 +282,11 @@ impl Cursor {
     }
 
     /// Runs a statement once for each of `rows`, all or none; returns the cursor itself.
-    fn executemany<'py>(slf: Bound<'py, Self>, sql: &str, rows: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Self>> {
+    fn executemany<'py>(
+        slf: Bound<'py, Self>,
+        sql: &Bound<'py, PyString>,
+        rows: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, Self>> {
         let py = slf.py();
         slf.get().check_open(py)?;
         let written = slf.get().target.execute_many(py, sql, rows)?;
@@ -382,7 +407,8 @@ impl Cursor {
         let counted = (|| match &mut taken {
             Rows::None | Rows::Taken | Rows::Busy => Ok(0),
             Rows::Values(_, values) => Ok(values.len()),
-            Rows::Batches { read, from, running, tuples } => {
+            Rows::Batches(batches) => {
+                let Batches { read, from, running, tuples } = &mut **batches;
                 while let Some(query) = running {
                     match waiting::next_batch(py, self.session(), query)? {
                         Some(batch) => read.push_back(batch),
@@ -405,7 +431,8 @@ impl Cursor {
             Rows::Values(columns, values) => {
                 values.iter().take(rows).map(|row| rows::tuple(py, columns, row)).collect::<PyResult<Vec<_>>>()
             }
-            Rows::Batches { read, from, tuples, .. } => {
+            Rows::Batches(batches) => {
+                let Batches { read, from, tuples, .. } = &**batches;
                 let mut found: Vec<_> = tuples.iter().take(rows).map(|tuple| tuple.bind(py).clone()).collect();
                 let mut from = *from;
                 for batch in read {

@@ -4,19 +4,23 @@
 //! the interpreter's end. A child process that was forked has copies of all of them, which it must not touch: what
 //! belongs to another generation is neither used nor closed.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
-use mainstem::{Database, InterruptHandle, OpenOptions, Progress};
+use mainstem::{Database, InterruptHandle, OpenOptions, OwnedStatement, Progress};
 use parking_lot::Mutex;
 use pyo3::prelude::*;
+use pyo3::types::PyString;
 
 use crate::errors;
 
 /// How often this process was forked.
 static GENERATION: AtomicU64 = AtomicU64::new(0);
+
+/// Statements that a connection remembers by the objects of their texts.
+const STATEMENTS_MAX: usize = 16;
 
 static OPEN: Mutex<Option<HashMap<PathBuf, Weak<Opened>>>> = Mutex::new(None);
 
@@ -71,7 +75,9 @@ impl Opened {
 /// A connection, as objects of Python share it.
 #[derive(Debug)]
 pub(crate) struct Session {
-    connection: Option<mainstem::Connection>,
+    connection: Option<Arc<mainstem::Connection>>,
+    /// Statements of the texts that came last, the last one first: a program's texts are the same objects mostly.
+    statements: Mutex<VecDeque<(Py<PyString>, OwnedStatement)>>,
     opened: Mutex<Option<Arc<Opened>>>,
     interrupt: InterruptHandle,
     progress: Progress,
@@ -85,7 +91,8 @@ impl Session {
         Ok(Self {
             interrupt: connection.interrupt_handle(),
             progress: connection.progress(),
-            connection: Some(connection),
+            connection: Some(Arc::new(connection)),
+            statements: Mutex::default(),
             opened: Mutex::new(Some(opened)),
             is_closed: AtomicBool::new(false),
             generation: GENERATION.load(Ordering::SeqCst),
@@ -93,7 +100,7 @@ impl Session {
     }
 
     /// The connection, if it is open.
-    pub(crate) fn connection(&self, py: Python<'_>) -> PyResult<&mainstem::Connection> {
+    pub(crate) fn connection(&self, py: Python<'_>) -> PyResult<&Arc<mainstem::Connection>> {
         if self.generation != GENERATION.load(Ordering::Relaxed) {
             let message =
                 "this process was forked from the one that opened the connection; open the database again here";
@@ -103,6 +110,27 @@ impl Session {
             Some(connection) if !self.is_closed.load(Ordering::Acquire) => Ok(connection),
             _ => Err(errors::misuse(py, "InterfaceError", "08003", "the connection is closed")),
         }
+    }
+
+    /// The statement of `text`, if that very object was seen lately.
+    pub(crate) fn statement(&self, text: &Bound<'_, PyString>) -> Option<OwnedStatement> {
+        let mut statements = self.statements.lock();
+        let at = statements.iter().position(|(known, _)| known.is(text))?;
+        if at > 0 {
+            statements.swap(0, at);
+        }
+        statements.front().map(|(_, statement)| statement.clone())
+    }
+
+    /// Remembers `statement` for `text`.
+    pub(crate) fn remember(&self, text: &Bound<'_, PyString>, statement: OwnedStatement) {
+        let forgotten = {
+            let mut statements = self.statements.lock();
+            statements.push_front((text.clone().unbind(), statement));
+            if statements.len() > STATEMENTS_MAX { statements.pop_back() } else { None }
+        };
+        // No lock is held where objects of Python end.
+        drop(forgotten);
     }
 
     pub(crate) fn interrupt(&self) -> &InterruptHandle {
@@ -128,6 +156,8 @@ impl Session {
             return Ok(());
         }
         self.interrupt.interrupt();
+        let statements = std::mem::take(&mut *self.statements.lock());
+        drop(statements);
         if let Some(connection) = &self.connection
             && connection.status() != mainstem::TransactionStatus::Idle
         {
@@ -152,6 +182,7 @@ impl Drop for Session {
             return;
         }
         // Another process has it.
+        std::mem::forget(std::mem::take(&mut *self.statements.lock()));
         std::mem::forget(self.connection.take());
         std::mem::forget(self.opened.lock().take());
     }

@@ -39,7 +39,7 @@ pub(crate) struct Values<'v, 'a>(pub(crate) &'v [Value<'a>]);
 impl Params for Values<'_, '_> {
     fn with_values<R>(&self, work: impl FnOnce(&[ValueRef<'_>]) -> R) -> R {
         // On the stack, as far as rows usually go.
-        let mut few = [ValueRef::Null; 16];
+        let mut few = [ValueRef::Null; 8];
         if let Some(few) = few.get_mut(..self.0.len()) {
             few.iter_mut().zip(self.0).for_each(|(slot, value)| *slot = value.as_ref());
             return work(few);

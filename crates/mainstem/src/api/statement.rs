@@ -193,6 +193,14 @@ impl Connection {
         Ok(OwnedStatement { connection: self.clone(), prepared })
     }
 
+    /// As [`Connection::prepare_kept`], with a statement that owns the connection.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn prepare_kept_owned(self: &Arc<Self>, sql: &str) -> Result<OwnedStatement> {
+        Ok(OwnedStatement { connection: self.clone(), prepared: self.kept_or_prepared(sql)? })
+    }
+
     /// As [`Connection::prepare`], where the first parameters have the types `types`, whatever their context: a value
     /// is converted to its parameter's type as INSERT converts it to a column's. As `PREPARE name (types)` in SQL.
     ///

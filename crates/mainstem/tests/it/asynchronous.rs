@@ -102,8 +102,9 @@ fn no_call_lacks_its_asynchronous_form() {
         api!("asynchronous/transaction.rs"),
     ]
     .concat();
-    // What only counts for the tests of others, and what iterates over a script: a future cannot lend.
-    let only_here = ["run", "short_statements", "kept_plan_runs", "kept_plan_key_reads"];
+    // What only counts for the tests of others, what iterates over a script, for a future cannot lend, and what is for
+    // who cannot wait.
+    let only_here = ["run", "run_if_short", "short_statements", "kept_plan_runs", "kept_plan_key_reads"];
     for (here, of, twin) in [
         (api!("connection.rs"), "impl Connection {", "impl AsyncConnection {"),
         (api!("statement.rs"), "impl<'a> Statement<'a> {", "impl AsyncStatement {"),
