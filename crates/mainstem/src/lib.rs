@@ -54,7 +54,7 @@ pub use api::{
 pub use csv::parallel::read_alike;
 pub use exec::Notice;
 pub use mainstem_postgres::types::parse_byte_size;
-pub use provider::{ExternalBatches, ExternalTable, Progress, TableResolver, in_own_types};
+pub use provider::{ExternalBatches, ExternalTable, Progress, TableResolver};
 pub use session::TransactionStatus;
 pub use sql::{CopyStream, copy_stream, number_placeholders, split_statements};
 pub use value::{

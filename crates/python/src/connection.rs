@@ -10,12 +10,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use mainstem::{
-    Error, InsertRows, OpenOptions, OwnedStatement, StatementOutcome, TransactionStatus, number_placeholders,
+    Database, Error, InsertRows, OpenOptions, OwnedStatement, StatementOutcome, TransactionStatus, number_placeholders,
     parse_byte_size,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
-use pyo3_arrow::PyRecordBatchReader;
 
 use crate::cursor::Cursor;
 use crate::opened::{Opened, Session};
@@ -343,6 +342,20 @@ impl Connection {
         self.session().is_closed()
     }
 
+    /// The folder of the database; None in memory.
+    #[getter]
+    fn path(&self) -> Option<PathBuf> {
+        self.session().opened()?.path.clone()
+    }
+
+    /// Reads and verifies every file of the database, beside whoever writes to it; what is wrong, a text each.
+    fn check(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        self.session().connection(py)?;
+        let Some(path) = self.path() else { return Ok(Vec::new()) };
+        let report = waiting::run(py, self.session(), || Database::check(&path, OpenOptions::new()))?;
+        Ok(report.wrong.iter().chain(&report.unsettled).map(ToString::to_string).collect())
+    }
+
     /// Whether a transaction is open, one that has failed included.
     #[getter]
     fn in_transaction(&self, py: Python<'_>) -> PyResult<bool> {
@@ -391,25 +404,6 @@ impl Connection {
         let connection = self.session().connection(py)?;
         let before = py.detach(|| connection.unregister(name));
         Ok(before.is_some())
-    }
-
-    /// Inserts the rows of `stream`, an Arrow stream, into the columns `columns` of `table`, all or none.
-    fn _append(&self, py: Python<'_>, table: &str, columns: Vec<String>, stream: PyRecordBatchReader) -> PyResult<u64> {
-        let connection = self.session().connection(py)?;
-        self.target.begin_if_needed(py, "INSERT")?;
-        let stream = stream.into_reader()?;
-        waiting::run(py, self.session(), move || {
-            let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
-            let scope = connection.scope()?;
-            let mut appender = connection.appender_to_columns(table, &columns)?;
-            for batch in stream {
-                let batch = batch.map_err(|error| tables::failed(&error))?;
-                appender.append_batch(&mainstem::in_own_types(&batch)?)?;
-            }
-            let appended = appender.finish()?;
-            scope.end()?;
-            Ok(appended)
-        })
     }
 
     /// Runs a COPY FROM STDIN with the bytes of `data`.

@@ -39,6 +39,8 @@ pub(crate) fn forked() {
 #[derive(Debug)]
 pub(crate) struct Opened {
     pub(crate) database: Database,
+    /// Its folder; none in memory.
+    pub(crate) path: Option<PathBuf>,
     read_only: bool,
 }
 
@@ -47,7 +49,7 @@ impl Opened {
     pub(crate) fn open(path: Option<PathBuf>, options: OpenOptions) -> mainstem::Result<Arc<Self>> {
         let read_only = options.read_only;
         let Some(path) = path else {
-            return Ok(Arc::new(Self { database: Database::in_memory_with(options)?, read_only }));
+            return Ok(Arc::new(Self { database: Database::in_memory_with(options)?, path: None, read_only }));
         };
         let mut open = OPEN.lock();
         let open = open.get_or_insert_default();
@@ -64,8 +66,9 @@ impl Opened {
             let name = path.display().to_string();
             if e.message().contains(&name) { e } else { e.context(name) }
         })?;
-        let opened = Arc::new(Self { database, read_only });
-        if let Ok(path) = path.canonicalize() {
+        let full = path.canonicalize();
+        let opened = Arc::new(Self { database, path: full.as_ref().ok().cloned(), read_only });
+        if let Ok(path) = full {
             open.insert(path, Arc::downgrade(&opened));
         }
         Ok(opened)

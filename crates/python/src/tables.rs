@@ -126,7 +126,7 @@ impl Drop for Stream {
 }
 
 /// What a stream has failed with.
-pub(crate) fn failed(error: &ArrowError) -> Error {
+fn failed(error: &ArrowError) -> Error {
     let message = error.to_string();
     Error::new(ErrorKind::Invalid, "38000", format!("a table of the program has failed: {message}"))
 }

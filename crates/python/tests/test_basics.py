@@ -220,6 +220,16 @@ def test_copies(t, tmp_path):
     assert t.execute("SELECT count(*) FROM made").fetchone() == (10,)
 
 
+def test_checks(tmp_path):
+    con = mainstem.connect(tmp_path / "db")
+    con.execute("CREATE TABLE t (k INT PRIMARY KEY)")
+    con.executemany("INSERT INTO t VALUES (?)", [(k,) for k in range(100_000)])
+    con.execute("CHECKPOINT")
+    assert con.path == (tmp_path / "db").resolve() and con.check() == []
+    con.close()
+    assert mainstem.connect().path is None and mainstem.connect().check() == []
+
+
 def test_helpers(t):
     assert t.tables() == ["t"]
     assert t.table("t").shape == (3, 3)

@@ -96,6 +96,23 @@ def test_streams_are_read_once(con):
     del stream, numbers, failing
 
 
+def test_appended_rows_keep_their_order_and_are_all_or_none(con):
+    table = pa.table({"x": [float(k) for k in range(300_000)], "k": range(300_000)})
+    con.execute("CREATE TABLE t (k INTEGER, x DOUBLE PRECISION)")
+    assert con.append("t", table) == 300_000
+    assert con.execute("SELECT k FROM t LIMIT 3").fetchall() == [(0,), (1,), (2,)]
+    assert con.append("t", table.select(["k"]), by="position") == 300_000
+    con.execute("CREATE TABLE u (k INTEGER PRIMARY KEY)")
+    with pytest.raises(mainstem.errors.UniqueViolation):
+        con.append("u", pa.table({"k": [1, 2, 1]}))
+    for wrong in [{"nothing": [1]}, {"k": ["x"]}]:
+        with pytest.raises(mainstem.Error):
+            con.append("u", pa.table(wrong))
+    assert con.execute("SELECT count(*) FROM u").fetchone() == (0,)
+    with pytest.raises(mainstem.ProgrammingError):
+        con.append("u", 5)
+
+
 def test_odd_frames(con):
     twice = pd.DataFrame([[1, 2]], columns=["a", "a"])
     numbered = pd.DataFrame([[1, 2]])

@@ -292,17 +292,8 @@ impl Run {
     }
 }
 
-/// `batch` in types that columns of tables have: microseconds, signed integers, plain texts. Others stay as they are.
-///
-/// # Errors
-/// 22008 for times finer than a microsecond, or beyond what there is; 22003 for numbers.
-pub fn in_own_types(batch: &RecordBatch) -> Result<RecordBatch> {
-    let fields = batch.schema().fields().iter().map(|field| own_field(field)).collect::<Vec<_>>();
-    in_types_of(batch, &Arc::new(Schema::new(fields)))
-}
-
 /// `batch` in the columns of `schema`.
-fn in_types_of(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
+fn in_own_types(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
     if batch.num_columns() != schema.fields().len() {
         let message = format!("a table of the program gave {} columns", batch.num_columns());
         return Err(Error::internal(message));
@@ -362,7 +353,7 @@ impl ExecutionPlan for ExternalScan {
         let batches = stream::try_unfold(state, |state| async move {
             let (run, table, columns, schema) = &state;
             let batch = run.lock().next(&**table, columns);
-            let batch = batch.and_then(|batch| batch.map(|batch| in_types_of(&batch, schema)).transpose());
+            let batch = batch.and_then(|batch| batch.map(|batch| in_own_types(&batch, schema)).transpose());
             let batch = batch.map_err(|error| DataFusionError::External(Box::new(error)))?;
             Ok(batch.map(|batch| (batch, state)))
         });

@@ -25,7 +25,7 @@ mod values;
 
 pub(crate) use catalog::{CATALOG, SEARCHED, StatementCatalog, StatementTables};
 pub(crate) use external::ExternalTables;
-pub use external::{ExternalBatches, ExternalTable, TableResolver, in_own_types};
+pub use external::{ExternalBatches, ExternalTable, TableResolver};
 pub use files::Progress;
 pub(crate) use files::{FileCache, FileTable, ParquetFile, compression_of, expanded, is_compressed};
 pub(crate) use missing::{Wanted, undefined_schema, undefined_table};

@@ -176,11 +176,20 @@ class Connection(_mainstem.Connection):
 
         source = adapter(data)
         names = list(source.schema.names)
+        targets = names
         if by == "position":
-            names = self.execute(f"SELECT * FROM {table} LIMIT 0").columns[: len(names)]
+            targets = self.execute(f"SELECT * FROM {table} LIMIT 0").columns[: len(names)]
         elif by != "name":
             raise ProgrammingError('columns are found by "name" or by "position"', "22023")
-        return self._append(table, names, source.scan(range(len(names))))
+        name = f"mainstem append {id(source)}"
+        self.register(name, source)
+        try:
+            return self.execute(
+                f"INSERT INTO {table} ({', '.join(map(_quoted, targets))}) "
+                f"SELECT {', '.join(map(_quoted, names))} FROM {_quoted(name)}"
+            ).rowcount
+        finally:
+            self.unregister(name)
 
     def copy_in(self, sql: str, source: Any) -> int:
         """Runs a ``COPY ... FROM STDIN`` with the data of ``source``: bytes, text, a path, or something with ``read``.

@@ -169,6 +169,8 @@ def _kind(value: Any) -> Callable[[Any], _Adapter] | None:
 
 def adapter(value: Any) -> _Adapter:
     """An adapter of ``value``, which is to be read as a table."""
+    if isinstance(value, _Adapter):
+        return value
     make = _kind(value)
     if make is None:
         raise ProgrammingError(
