@@ -59,6 +59,7 @@ impl Target {
         params: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<StatementOutcome> {
         let connection = self.session.connection(py)?;
+        let _turn = self.session.turn(py);
         let sql = text.to_str()?;
         self.begin_if_needed(py, sql)?;
         let raised = |error: Error| errors::exception(py, &error);
@@ -109,6 +110,7 @@ impl Target {
         rows: &Bound<'_, PyAny>,
     ) -> PyResult<u64> {
         let connection = self.session.connection(py)?;
+        let _turn = self.session.turn(py);
         self.begin_if_needed(py, text.to_str()?)?;
         let raised = |error: Error| errors::exception(py, &error);
         let owned = self.prepared(py, text)?;
@@ -203,7 +205,7 @@ impl Target {
             return Ok(());
         }
         let connection = self.session.connection(py)?;
-        if connection.status() != TransactionStatus::Idle || begins_nothing(sql) {
+        if begins_nothing(sql) || py.detach(|| connection.status()) != TransactionStatus::Idle {
             return Ok(());
         }
         py.detach(|| connection.execute("BEGIN")).map_err(|error| errors::exception(py, &error)).map(|_| ())
@@ -277,7 +279,7 @@ impl Connection {
         };
         let session = py.detach(open).map_err(raised)?;
         if replacement_scans {
-            session.connection(py)?.set_table_resolver(Some(Arc::new(Variables)));
+            session.connection(py)?.set_table_resolver(Some(Arc::new(Variables(session.id))));
         }
         let autocommit = Arc::new(AtomicBool::new(autocommit));
         Ok(Self { target: Target { session: Arc::new(session), autocommit, replacement_scans } })
@@ -317,7 +319,7 @@ impl Connection {
     /// Makes the transaction's writes true, if one is open.
     fn commit(&self, py: Python<'_>) -> PyResult<()> {
         let connection = self.session().connection(py)?;
-        if connection.status() == TransactionStatus::Idle {
+        if py.detach(|| connection.status()) == TransactionStatus::Idle {
             return Ok(());
         }
         waiting::run(py, self.session(), || connection.commit())
@@ -325,7 +327,8 @@ impl Connection {
 
     /// Undoes the transaction's writes, if one is open.
     fn rollback(&self, py: Python<'_>) -> PyResult<()> {
-        if self.session().connection(py)?.status() == TransactionStatus::Idle {
+        let connection = self.session().connection(py)?;
+        if py.detach(|| connection.status()) == TransactionStatus::Idle {
             return Ok(());
         }
         self.target.run(py, "ROLLBACK")
@@ -359,7 +362,8 @@ impl Connection {
     /// Whether a transaction is open, one that has failed included.
     #[getter]
     fn in_transaction(&self, py: Python<'_>) -> PyResult<bool> {
-        Ok(self.session().connection(py)?.status() != TransactionStatus::Idle)
+        let connection = self.session().connection(py)?;
+        Ok(py.detach(|| connection.status()) != TransactionStatus::Idle)
     }
 
     /// Whether every statement outside a transaction is one of its own.
@@ -393,7 +397,7 @@ impl Connection {
     /// From now on queries read `data` by `name`: a frame, an Arrow table, or whatever has an Arrow stream.
     fn register(&self, py: Python<'_>, name: &str, data: &Bound<'_, PyAny>) -> PyResult<()> {
         let connection = self.session().connection(py)?;
-        let table = Adapted::of(data)?;
+        let table = Adapted::of(data, self.session().id)?;
         let before = py.detach(|| connection.register(name, table)).map_err(|e| errors::exception(py, &e))?;
         drop(before);
         Ok(())

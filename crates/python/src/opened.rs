@@ -8,19 +8,22 @@ use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use mainstem::{Database, InterruptHandle, OpenOptions, OwnedStatement, Progress};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, ReentrantMutex, ReentrantMutexGuard};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use crate::errors;
+use crate::{errors, tables};
 
 /// How often this process was forked.
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 
 /// Statements that a connection remembers by the objects of their texts.
 const STATEMENTS_MAX: usize = 16;
+
+static SESSIONS: AtomicU64 = AtomicU64::new(0);
 
 static OPEN: Mutex<Option<HashMap<PathBuf, Weak<Opened>>>> = Mutex::new(None);
 
@@ -78,6 +81,10 @@ impl Opened {
 /// A connection, as objects of Python share it.
 #[derive(Debug)]
 pub(crate) struct Session {
+    /// Tells sessions apart.
+    pub(crate) id: u64,
+    /// Whose turn it is: what takes several statements is not interleaved with those of other threads.
+    turn: ReentrantMutex<()>,
     connection: Option<Arc<mainstem::Connection>>,
     /// Statements of the texts that came last, the last one first: a program's texts are the same objects mostly.
     statements: Mutex<VecDeque<(Py<PyString>, OwnedStatement)>>,
@@ -92,6 +99,8 @@ impl Session {
     pub(crate) fn new(opened: Arc<Opened>) -> mainstem::Result<Self> {
         let connection = opened.database.connect()?;
         Ok(Self {
+            id: SESSIONS.fetch_add(1, Ordering::Relaxed) + 1,
+            turn: ReentrantMutex::new(()),
             interrupt: connection.interrupt_handle(),
             progress: connection.progress(),
             connection: Some(Arc::new(connection)),
@@ -109,9 +118,24 @@ impl Session {
                 "this process was forked from the one that opened the connection; open the database again here";
             return Err(errors::misuse(py, "InterfaceError", "08003", message));
         }
+        if tables::is_read_by(self.id) {
+            let message = "the connection reads this table for a statement; use another one here: con.session()";
+            return Err(errors::misuse(py, "ProgrammingError", "55006", message));
+        }
         match &self.connection {
             Some(connection) if !self.is_closed.load(Ordering::Acquire) => Ok(connection),
             _ => Err(errors::misuse(py, "InterfaceError", "08003", "the connection is closed")),
+        }
+    }
+
+    /// Waits until no other thread is in the middle of several statements.
+    pub(crate) fn turn(&self, py: Python<'_>) -> ReentrantMutexGuard<'_, ()> {
+        loop {
+            if let Some(turn) = self.turn.try_lock() {
+                return turn;
+            }
+            // The other one may need the interpreter; a guard cannot be carried over.
+            py.detach(|| drop(self.turn.try_lock_for(Duration::from_millis(50))));
         }
     }
 
@@ -180,8 +204,10 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         if self.generation == GENERATION.load(Ordering::SeqCst) {
-            // There is nobody to tell.
-            let _ = self.close();
+            // There is nobody to tell. Where the interpreter ends, its lock cannot be given up.
+            if Python::try_attach(|py| py.detach(|| self.close())).is_none() {
+                let _ = self.close();
+            }
             return;
         }
         // Another process has it.

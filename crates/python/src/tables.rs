@@ -4,7 +4,7 @@
 //! it has, and a stream of some of its columns. Adapters are asked with the interpreter's lock, and give Arrow
 //! streams, which take it only where they have to.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use mainstem::arrow::array::{RecordBatch, RecordBatchReader};
@@ -16,6 +16,8 @@ use pyo3_arrow::{PyRecordBatchReader, PySchema};
 
 thread_local! {
     /// The frame whose variables the statement of this thread may mean.
+    /// The session that reads a table of the program on this thread, whose code may run now; 0 for none.
+    static READER: Cell<u64> = const { Cell::new(0) };
     static FRAME: RefCell<Option<Py<PyAny>>> = const { RefCell::new(None) };
 }
 
@@ -42,6 +44,19 @@ pub(crate) fn calling_frame(py: Python<'_>) -> PyResult<Py<PyAny>> {
     Ok(py.import("sys")?.call_method0("_getframe")?.unbind())
 }
 
+/// Whether the session `id` reads a table of the program on this thread.
+pub(crate) fn is_read_by(id: u64) -> bool {
+    READER.get() == id
+}
+
+/// Runs `work`, a part of a table of the program that session `id` reads.
+fn reading<T>(id: u64, work: impl FnOnce() -> T) -> T {
+    let before = READER.replace(id);
+    let outcome = work();
+    READER.set(before);
+    outcome
+}
+
 /// An error of Python as one of the engine.
 fn raised(py: Python<'_>, error: &PyErr) -> Error {
     let value = error.value(py);
@@ -62,19 +77,21 @@ pub(crate) struct Adapted {
     adapter: Py<PyAny>,
     schema: SchemaRef,
     rows: Option<usize>,
+    /// Of the session that reads it.
+    reader: u64,
 }
 
 impl Adapted {
     /// The table that `object` is; an error says why it is none.
-    pub(crate) fn of(object: &Bound<'_, PyAny>) -> PyResult<Arc<Self>> {
+    pub(crate) fn of(object: &Bound<'_, PyAny>, reader: u64) -> PyResult<Arc<Self>> {
         let adapter = object.py().import("mainstem._tables")?.call_method1("adapter", (object,))?;
-        Self::by(adapter)
+        Self::by(adapter, reader)
     }
 
-    fn by(adapter: Bound<'_, PyAny>) -> PyResult<Arc<Self>> {
+    fn by(adapter: Bound<'_, PyAny>, reader: u64) -> PyResult<Arc<Self>> {
         let schema: PySchema = adapter.getattr("schema")?.extract()?;
         let rows = adapter.getattr("rows")?.extract()?;
-        Ok(Arc::new(Self { schema: schema.into(), rows, adapter: adapter.unbind() }))
+        Ok(Arc::new(Self { schema: schema.into(), rows, adapter: adapter.unbind(), reader }))
     }
 
     fn stream(&self, py: Python<'_>, columns: &[usize]) -> PyResult<Box<dyn RecordBatchReader + Send>> {
@@ -93,10 +110,11 @@ impl ExternalTable for Adapted {
     }
 
     fn scan(&self, columns: &[usize]) -> Result<ExternalBatches> {
-        let stream = Python::attach(|py| self.stream(py, columns).map_err(|error| raised(py, &error)))?;
+        let stream = || Python::attach(|py| self.stream(py, columns).map_err(|error| raised(py, &error)));
+        let stream = reading(self.reader, stream)?;
         // What cannot leave columns out gives all of them.
         let all = (stream.schema().fields().len() != columns.len()).then(|| columns.to_vec());
-        Ok(Box::new(Stream { batches: Some(stream), columns: all }))
+        Ok(Box::new(Stream { batches: Some(stream), columns: all, reader: self.reader }))
     }
 }
 
@@ -104,13 +122,15 @@ impl ExternalTable for Adapted {
 struct Stream {
     batches: Option<Box<dyn RecordBatchReader + Send>>,
     columns: Option<Vec<usize>>,
+    reader: u64,
 }
 
 impl Iterator for Stream {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let batch = self.batches.as_mut()?.next()?.and_then(|batch| match &self.columns {
+        let batches = self.batches.as_mut()?;
+        let batch = reading(self.reader, || batches.next())?.and_then(|batch| match &self.columns {
             Some(columns) => batch.project(columns),
             None => Ok(batch),
         });
@@ -131,9 +151,9 @@ fn failed(error: &ArrowError) -> Error {
     Error::new(ErrorKind::Invalid, "38000", format!("a table of the program has failed: {message}"))
 }
 
-/// Finds variables.
+/// Finds variables, for the session that has this number.
 #[derive(Debug)]
-pub(crate) struct Variables;
+pub(crate) struct Variables(pub(crate) u64);
 
 impl TableResolver for Variables {
     fn resolve(&self, name: &str) -> Result<Option<Arc<dyn ExternalTable>>> {
@@ -143,9 +163,9 @@ impl TableResolver for Variables {
             };
             let find = || -> PyResult<Option<Arc<Adapted>>> {
                 let found = py.import("mainstem._tables")?.call_method1("find", (frame, name))?;
-                if found.is_none() { Ok(None) } else { Adapted::by(found).map(Some) }
+                if found.is_none() { Ok(None) } else { Adapted::by(found, self.0).map(Some) }
             };
-            let found = find().map_err(|error| raised(py, &error))?;
+            let found = reading(self.0, find).map_err(|error| raised(py, &error))?;
             Ok(found.map(|table| table as Arc<dyn ExternalTable>))
         })
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import pickle
 import threading
+import time
 
 import pytest
 
@@ -193,6 +194,45 @@ def test_threads_share_a_connection_and_have_their_own(tmp_path):
     assert not failures
     assert con.execute("SELECT count(*) FROM t").fetchone() == (1600,)
     con.close()
+
+
+def test_many_statements_of_one_call_are_not_interleaved(t):
+    """What another thread writes meanwhile does not go when the call fails."""
+    begun = threading.Event()
+
+    def rows():
+        yield ("x", 1)
+        begun.set()
+        for _ in range(50):
+            yield ("y", 2)
+        raise LookupError
+
+    other = threading.Thread(target=lambda: (begun.wait(), t.execute("INSERT INTO t VALUES (50, 'other', 0)")))
+    other.start()
+    with pytest.raises(LookupError):
+        t.executemany("UPDATE t SET v = ? WHERE k = ?", rows())
+    other.join()
+    assert t.execute("SELECT k, v FROM t WHERE k IN (1, 2, 50) ORDER BY k").fetchall() == [(1, "a"), (2, "b"), (50, "other")]
+    # The rows of a call may come of the same connection.
+    assert t.executemany("UPDATE t SET v = ? WHERE k = ?", (("z", row[0]) for row in t.execute("SELECT k FROM t"))).rowcount == 4
+
+
+def test_asking_for_the_state_waits_without_the_interpreter(t):
+    """A thread that asks while another one's statement looks for variables."""
+    frame = [{"k": 1}]
+    end = time.time() + 1.0
+
+    def ask():
+        while time.time() < end:
+            assert t.in_transaction in (True, False)
+            t.commit()
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    [thread.start() for thread in threads]
+    while time.time() < end:
+        t.execute("SELECT count(*) FROM frame, generate_series(1, 1000) g").fetchone()
+    [thread.join() for thread in threads]
+    del frame
 
 
 def test_copies(t, tmp_path):

@@ -113,6 +113,21 @@ def test_appended_rows_keep_their_order_and_are_all_or_none(con):
         con.append("u", 5)
 
 
+def test_a_table_does_not_use_the_connection_that_reads_it(con):
+    con.execute("CREATE TABLE t (a BIGINT)")
+    schema = pa.schema([("a", pa.int64())])
+
+    def batches(source):
+        yield pa.record_batch({"a": [source.execute("SELECT 1").fetchone()[0]]}, schema)
+
+    same = pa.RecordBatchReader.from_batches(schema, batches(con))
+    with pytest.raises(mainstem.Error, match="use another one"):
+        con.execute("INSERT INTO t SELECT a FROM same")
+    other = pa.RecordBatchReader.from_batches(schema, batches(con.session()))
+    assert con.execute("INSERT INTO t SELECT a FROM other").rowcount == 1
+    del same, other
+
+
 def test_odd_frames(con):
     twice = pd.DataFrame([[1, 2]], columns=["a", "a"])
     numbered = pd.DataFrame([[1, 2]])
