@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use mainstem::{
     Database, Error, InsertRows, OpenOptions, OwnedStatement, StatementOutcome, TransactionStatus, number_placeholders,
-    parse_byte_size,
+    parse_byte_size, split_statements,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
@@ -25,7 +25,7 @@ use crate::{errors, waiting};
 /// Rows between two looks at signals while values are taken from Python.
 const ROWS_BETWEEN_LOOKS: u64 = 16_384;
 /// Statements that begin no transaction by themselves, by their first words.
-const CONTROL: [&str; 14] = [
+const CONTROL: [&str; 13] = [
     "begin",
     "start",
     "commit",
@@ -39,7 +39,6 @@ const CONTROL: [&str; 14] = [
     "unload",
     "load",
     "discard",
-    "savepoint",
 ];
 
 /// Where statements run, and how.
@@ -223,8 +222,27 @@ impl Target {
 
 /// Whether the first word of `sql` is of a statement that needs no transaction.
 fn begins_nothing(sql: &str) -> bool {
-    let word: String = sql.trim_start().chars().take_while(char::is_ascii_alphabetic).collect();
+    let (statements, rest) = split_statements(sql);
+    if statements.iter().chain([&rest]).filter(|statement| !statement.trim().is_empty()).count() > 1 {
+        return false;
+    }
+    let word: String = without_comments(sql).chars().take_while(char::is_ascii_alphabetic).collect();
     CONTROL.contains(&word.to_ascii_lowercase().as_str())
+}
+
+/// `sql` from where its first statement begins.
+fn without_comments(sql: &str) -> &str {
+    let mut rest = sql.trim_start();
+    loop {
+        let behind = if let Some(line) = rest.strip_prefix("--") {
+            line.split_once('\n').map_or("", |(_, behind)| behind)
+        } else if let Some(comment) = rest.strip_prefix("/*") {
+            comment.split_once("*/").map_or("", |(_, behind)| behind)
+        } else {
+            return rest;
+        };
+        rest = behind.trim_start();
+    }
 }
 
 /// A connection to a database: a session with its own transaction and settings.
@@ -424,7 +442,10 @@ impl Connection {
         self.target.begin_if_needed(py, sql)?;
         let mut failure = None;
         let outcome = waiting::run(py, self.session(), || {
-            connection.copy_in(sql, Calls { call: &read, failure: &mut failure, rest: Bytes::default() })
+            connection.copy_in(
+                sql,
+                Calls { call: &read, failure: &mut failure, rest: Bytes::default(), reader: self.session().id },
+            )
         });
         // What the program has raised says more.
         failure.map_or(outcome, Err)
@@ -436,7 +457,8 @@ impl Connection {
         self.target.begin_if_needed(py, sql)?;
         let mut failure = None;
         let outcome = waiting::run(py, self.session(), || {
-            let mut calls = Calls { call: &write, failure: &mut failure, rest: Bytes::default() };
+            let mut calls =
+                Calls { call: &write, failure: &mut failure, rest: Bytes::default(), reader: self.session().id };
             connection.copy_out(sql, std::io::BufWriter::with_capacity(1 << 16, &mut calls))
         });
         failure.map_or(outcome, Err)
@@ -450,6 +472,8 @@ struct Calls<'c> {
     failure: &'c mut Option<PyErr>,
     /// Bytes that it gave and nobody has read yet.
     rest: Bytes<Vec<u8>>,
+    /// The session that runs the COPY.
+    reader: u64,
 }
 
 impl Calls<'_> {
@@ -469,7 +493,7 @@ impl Read for Calls<'_> {
             return Ok(read);
         }
         let outcome = Python::attach(|py| -> PyResult<Vec<u8>> {
-            let data = self.call.bind(py).call1((buffer.len().max(1 << 16),))?;
+            let data = tables::reading(self.reader, || self.call.bind(py).call1((buffer.len().max(1 << 16),)))?;
             match data.cast::<PyString>() {
                 Ok(text) => Ok(text.to_str()?.as_bytes().to_vec()),
                 Err(_) => data.extract(),
@@ -482,9 +506,12 @@ impl Read for Calls<'_> {
 
 impl Write for Calls<'_> {
     fn write(&mut self, data: &[u8]) -> std::io::Result<usize> {
-        let outcome = Python::attach(|py| self.call.bind(py).call1((PyBytes::new(py, data),)).map(|_| ()));
-        self.kept(outcome)?;
-        Ok(data.len())
+        let outcome = Python::attach(|py| -> PyResult<usize> {
+            let taken = tables::reading(self.reader, || self.call.bind(py).call1((PyBytes::new(py, data),)))?;
+            // What says nothing has taken all.
+            if taken.is_none() { Ok(data.len()) } else { Ok(taken.extract::<usize>()?.min(data.len())) }
+        });
+        self.kept(outcome)
     }
 
     fn flush(&mut self) -> std::io::Result<()> {

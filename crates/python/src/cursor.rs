@@ -54,18 +54,30 @@ enum Rows {
     Taken,
     /// A call is reading them.
     Busy,
+    /// The query has failed while they were read.
+    Failed,
 }
 
 /// Rows of a query that comes in batches.
 #[derive(Debug)]
 struct Batches {
-    /// Those that were read, the first from row `from`.
+    /// Those that were read; rows before `from` of the first were fetched.
     read: VecDeque<RecordBatch>,
     from: usize,
     /// The rest of the query.
     running: Option<Box<QueryResult>>,
-    /// Tuples that were made ahead.
+    /// Of the rows from `from` on, those that were made ahead.
     tuples: VecDeque<Py<PyTuple>>,
+}
+
+impl Rows {
+    /// What comes behind an error of the query would pass for its end; a row that Python has no value for stays.
+    fn fail_after(&mut self, py: Python<'_>, error: &PyErr) {
+        let is_of_value = error.value(py).getattr("sqlstate").is_ok_and(|code| code.eq("22008").unwrap_or(false));
+        if matches!(self, Self::Batches(batches) if batches.running.is_some()) && !is_of_value {
+            *self = Self::Failed;
+        }
+    }
 }
 
 impl State {
@@ -130,6 +142,9 @@ impl Cursor {
         self.check_open(py)?;
         let mut taken = self.busy(py)?;
         let fetched = self.fetch_from(py, &mut taken, wanted);
+        if let Err(error) = &fetched {
+            taken.fail_after(py, error);
+        }
         self.give_back(taken);
         fetched
     }
@@ -157,51 +172,54 @@ impl Cursor {
             Rows::None => {
                 Err(errors::misuse(py, "ProgrammingError", "24000", "there are no rows to fetch: no query ran"))
             }
+            Rows::Failed => {
+                let message = "the query has failed, and has no more rows; run it again";
+                Err(errors::misuse(py, "OperationalError", "24000", message))
+            }
             Rows::Taken | Rows::Busy => {
                 let message = "the rows were given away as an Arrow stream; run the query again";
                 Err(errors::misuse(py, "InterfaceError", "55000", message))
             }
             Rows::Values(columns, values) => {
                 let count = wanted.min(values.len());
-                values.drain(..count).map(|row| rows::tuple(py, columns, &row)).collect()
+                let made =
+                    values.iter().take(count).map(|row| rows::tuple(py, columns, row)).collect::<PyResult<_>>()?;
+                values.drain(..count);
+                Ok(made)
             }
             Rows::Batches(batches) => {
                 let Batches { read, from, running, tuples } = &mut **batches;
                 let mut fetched = Vec::new();
                 while fetched.len() < wanted {
-                    if let Some(tuple) = tuples.pop_front() {
-                        fetched.push(tuple.into_bound(py));
-                        continue;
-                    }
                     let Some(batch) = read.front() else {
                         let Some(query) = running else { break };
-                        if self.session().is_closed() {
-                            let message = "the connection was closed before all rows were read; read them first";
-                            return Err(errors::misuse(py, "InterfaceError", "08003", message));
-                        }
-                        match waiting::next_batch(py, self.session(), query) {
-                            Ok(Some(batch)) => read.push_back(batch),
-                            Ok(None) => *running = None,
-                            Err(error) => {
-                                *running = None;
-                                return Err(error);
-                            }
+                        // Closed, or of another process.
+                        self.session().connection(py)?;
+                        match waiting::next_batch(py, self.session(), query)? {
+                            Some(batch) => read.push_back(batch),
+                            None => *running = None,
                         }
                         continue;
                     };
-                    let left = batch.num_rows() - *from;
-                    let missing = wanted - fetched.len();
-                    // One by one, some are made ahead.
-                    let count = left.min(missing.max(ROWS_AHEAD));
-                    let made = rows::tuples(py, batch, *from, count)?;
+                    let missing = (wanted - fetched.len()).min(batch.num_rows() - *from);
+                    if tuples.is_empty() {
+                        // One by one, some are made ahead; where one of them cannot be, those before it can.
+                        let ahead = (batch.num_rows() - *from).min(missing.max(ROWS_AHEAD));
+                        let made = rows::tuples(py, batch, *from, ahead);
+                        let made = if ahead > missing {
+                            made.or_else(|_| rows::tuples(py, batch, *from, missing))
+                        } else {
+                            made
+                        };
+                        tuples.extend(made?.into_iter().map(Bound::unbind));
+                    }
+                    let count = missing.min(tuples.len());
+                    fetched.extend(tuples.drain(..count).map(|tuple| tuple.into_bound(py)));
                     *from += count;
                     if *from == batch.num_rows() {
                         read.pop_front();
                         *from = 0;
                     }
-                    let mut made = made.into_iter();
-                    fetched.extend(made.by_ref().take(missing));
-                    tuples.extend(made.map(Bound::unbind));
                 }
                 Ok(fetched)
             }
@@ -224,9 +242,7 @@ impl Cursor {
         };
         match rows {
             Rows::Batches(batches) => {
-                let Batches { mut read, from, running, tuples } = *batches;
-                // Tuples that were made ahead are rows of the batch before `from`.
-                let from = from.saturating_sub(tuples.len());
+                let Batches { mut read, from, running, .. } = *batches;
                 if let Some(first) = read.front_mut() {
                     *first = first.slice(from, first.num_rows() - from);
                 }
@@ -237,7 +253,7 @@ impl Cursor {
                 let batch = mainstem::batch_of(&schema, &columns, &rows).map_err(|e| errors::exception(py, &e))?;
                 Ok((schema, VecDeque::from([batch]), None))
             }
-            Rows::None | Rows::Taken | Rows::Busy => {
+            Rows::None | Rows::Taken | Rows::Busy | Rows::Failed => {
                 let message = "the rows were given away as an Arrow stream, or there are none; run the query again";
                 Err(errors::misuse(py, "InterfaceError", "55000", message))
             }
@@ -405,19 +421,22 @@ impl Cursor {
         self.check_open(py)?;
         let mut taken = self.busy(py)?;
         let counted = (|| match &mut taken {
-            Rows::None | Rows::Taken | Rows::Busy => Ok(0),
+            Rows::None | Rows::Taken | Rows::Busy | Rows::Failed => Ok(0),
             Rows::Values(_, values) => Ok(values.len()),
             Rows::Batches(batches) => {
-                let Batches { read, from, running, tuples } = &mut **batches;
+                let Batches { read, from, running, .. } = &mut **batches;
                 while let Some(query) = running {
                     match waiting::next_batch(py, self.session(), query)? {
                         Some(batch) => read.push_back(batch),
                         None => *running = None,
                     }
                 }
-                Ok(read.iter().map(RecordBatch::num_rows).sum::<usize>() - *from + tuples.len())
+                Ok(read.iter().map(RecordBatch::num_rows).sum::<usize>() - *from)
             }
         })();
+        if let Err(error) = &counted {
+            taken.fail_after(py, error);
+        }
         self.give_back(taken);
         counted
     }
@@ -427,13 +446,13 @@ impl Cursor {
         self.count_rows(py)?;
         let taken = self.busy(py)?;
         let peeked = (|| match &taken {
-            Rows::None | Rows::Taken | Rows::Busy => Ok(Vec::new()),
+            Rows::None | Rows::Taken | Rows::Busy | Rows::Failed => Ok(Vec::new()),
             Rows::Values(columns, values) => {
                 values.iter().take(rows).map(|row| rows::tuple(py, columns, row)).collect::<PyResult<Vec<_>>>()
             }
             Rows::Batches(batches) => {
-                let Batches { read, from, tuples, .. } = &**batches;
-                let mut found: Vec<_> = tuples.iter().take(rows).map(|tuple| tuple.bind(py).clone()).collect();
+                let Batches { read, from, .. } = &**batches;
+                let mut found = Vec::new();
                 let mut from = *from;
                 for batch in read {
                     let count = (batch.num_rows() - from).min(rows - found.len());

@@ -32,6 +32,7 @@ fn _mainstem(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<cursor::Cursor>()?;
     module.add_function(wrap_pyfunction!(opened::forked, module)?)?;
     module.add_function(wrap_pyfunction!(tables::_schema_of_stream, module)?)?;
+    module.add_function(wrap_pyfunction!(tables::ending, module)?)?;
     module.add_function(wrap_pyfunction!(shell, module)?)?;
     Ok(())
 }

@@ -63,6 +63,11 @@ impl Opened {
                 let message = format!("{} is open in this process for reading alone", path.display());
                 return Err(mainstem::Error::new(mainstem::ErrorKind::Closed, "55006", message));
             }
+            if read_only && !known.read_only {
+                let message =
+                    format!("{} is open in this process for writing, too; leave read_only out", path.display());
+                return Err(mainstem::Error::new(mainstem::ErrorKind::Closed, "55006", message));
+            }
             return Ok(known);
         }
         let database = Database::open_with(&path, options).map_err(|e| {
@@ -113,7 +118,7 @@ impl Session {
 
     /// The connection, if it is open.
     pub(crate) fn connection(&self, py: Python<'_>) -> PyResult<&Arc<mainstem::Connection>> {
-        if self.generation != GENERATION.load(Ordering::Relaxed) {
+        if self.is_of_parent() {
             let message =
                 "this process was forked from the one that opened the connection; open the database again here";
             return Err(errors::misuse(py, "InterfaceError", "08003", message));
@@ -158,6 +163,11 @@ impl Session {
         };
         // No lock is held where objects of Python end.
         drop(forgotten);
+    }
+
+    /// Whether it belongs to the process that this one was forked from.
+    pub(crate) fn is_of_parent(&self) -> bool {
+        self.generation != GENERATION.load(Ordering::Relaxed)
     }
 
     pub(crate) fn interrupt(&self) -> &InterruptHandle {

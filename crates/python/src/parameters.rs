@@ -12,6 +12,8 @@ use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt, PyList, 
 
 use crate::errors;
 
+/// Lists in one another, as PostgreSQL has dimensions of arrays.
+const DEPTH_MAX: usize = 6;
 const MICROS_OF_SECOND: i64 = 1_000_000;
 const MICROS_OF_DAY: i64 = 86_400 * MICROS_OF_SECOND;
 
@@ -182,8 +184,8 @@ fn other_value<'a>(object: &Bound<'_, PyAny>) -> PyResult<Value<'a>> {
     if module == "numpy" {
         return numpy_value(object);
     }
-    if object.hasattr(intern!(py, "_value_"))? && object.hasattr(intern!(py, "_name_"))? {
-        // An Enum is its value, also one that is a number or a text as well.
+    if object.is_instance(&py.import("enum")?.getattr("Enum")?)? {
+        // Its value, also of one that is a number or a text as well.
         let inner = object.getattr(intern!(py, "value"))?;
         return owned(&inner);
     }
@@ -209,7 +211,7 @@ fn other_value<'a>(object: &Bound<'_, PyAny>) -> PyResult<Value<'a>> {
         return Ok(Value::Bytes(bytes.extract()?));
     }
     if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
-        return Ok(Value::Text(array_text(object)?));
+        return Ok(Value::Text(array_text(object, 0)?));
     }
     if object.is_instance_of::<PyDict>() {
         let text = py.import("json")?.call_method1("dumps", (object,))?;
@@ -325,7 +327,7 @@ fn numpy_value<'a>(object: &Bound<'_, PyAny>) -> PyResult<Value<'a>> {
     }
     let kind: String = object.getattr("dtype")?.getattr("kind")?.extract()?;
     if object.getattr("ndim")?.extract::<usize>()? > 0 {
-        return Ok(Value::Text(array_text(&object.call_method0("tolist")?)?));
+        return Ok(Value::Text(array_text(&object.call_method0("tolist")?, 0)?));
     }
     if kind == "M" || kind == "m" {
         if py.import("numpy")?.call_method1("isnat", (object,))?.extract()? {
@@ -338,11 +340,23 @@ fn numpy_value<'a>(object: &Bound<'_, PyAny>) -> PyResult<Value<'a>> {
         }
         return owned(&whole.call_method0("item")?);
     }
-    owned(&object.call_method0("item")?)
+    if kind == "f" {
+        return Ok(Value::Plain(ValueRef::Double(object.extract()?)));
+    }
+    let item = object.call_method0("item")?;
+    if item.get_type().is(object.get_type()) {
+        let message = format!("a value of type {} cannot be a parameter", name_of(object));
+        return Err(errors::misuse(py, "ProgrammingError", "42804", &message));
+    }
+    owned(&item)
 }
 
 /// A list as SQL writes an array: `{1,2,NULL,"a b"}`.
-fn array_text(list: &Bound<'_, PyAny>) -> PyResult<String> {
+fn array_text(list: &Bound<'_, PyAny>, depth: usize) -> PyResult<String> {
+    if depth > DEPTH_MAX {
+        let message = "a list in more lists than an array has dimensions";
+        return Err(errors::misuse(list.py(), "ProgrammingError", "42804", message));
+    }
     let mut text = String::from("{");
     for (at, item) in list.try_iter()?.enumerate() {
         let item = item?;
@@ -350,7 +364,7 @@ fn array_text(list: &Bound<'_, PyAny>) -> PyResult<String> {
             text.push(',');
         }
         if item.is_instance_of::<PyList>() || item.is_instance_of::<PyTuple>() {
-            text.push_str(&array_text(&item)?);
+            text.push_str(&array_text(&item, depth + 1)?);
             continue;
         }
         match value(&item)? {

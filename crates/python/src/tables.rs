@@ -6,6 +6,8 @@
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use mainstem::arrow::array::{RecordBatch, RecordBatchReader};
 use mainstem::arrow::datatypes::SchemaRef;
@@ -13,6 +15,13 @@ use mainstem::arrow::error::ArrowError;
 use mainstem::{Error, ErrorKind, ExternalBatches, ExternalTable, Result, TableResolver};
 use pyo3::prelude::*;
 use pyo3_arrow::{PyRecordBatchReader, PySchema};
+
+/// Whether the interpreter is about to end.
+static IS_ENDING: AtomicBool = AtomicBool::new(false);
+/// Threads that run code of the program.
+static RUNNING: AtomicUsize = AtomicUsize::new(0);
+/// How long the interpreter's end waits for them.
+const WAIT_MAX: Duration = Duration::from_secs(2);
 
 thread_local! {
     /// The frame whose variables the statement of this thread may mean.
@@ -28,7 +37,10 @@ pub(crate) fn within<T>(frame: Option<Py<PyAny>>, work: impl FnOnce() -> T) -> T
     let frame = FRAME.with(|slot| slot.replace(before));
     // It may be the last that holds a program's variables.
     if frame.is_some() {
-        Python::attach(|_| drop(frame));
+        let mut frame = Some(frame);
+        if Python::try_attach(|_| drop(frame.take())).is_none() {
+            std::mem::forget(frame);
+        }
     }
     outcome
 }
@@ -50,11 +62,26 @@ pub(crate) fn is_read_by(id: u64) -> bool {
 }
 
 /// Runs `work`, a part of a table of the program that session `id` reads.
-fn reading<T>(id: u64, work: impl FnOnce() -> T) -> T {
+pub(crate) fn reading<T>(id: u64, work: impl FnOnce() -> T) -> T {
     let before = READER.replace(id);
+    RUNNING.fetch_add(1, Ordering::SeqCst);
     let outcome = work();
+    RUNNING.fetch_sub(1, Ordering::SeqCst);
     READER.set(before);
     outcome
+}
+
+/// Called before the interpreter ends: no code of the program begins to run behind it, and what runs is waited for, some
+/// time. A thread that was in the middle of it would end the process.
+#[pyfunction]
+pub(crate) fn ending(py: Python<'_>) {
+    IS_ENDING.store(true, Ordering::SeqCst);
+    let end = Instant::now() + WAIT_MAX;
+    py.detach(|| {
+        while RUNNING.load(Ordering::SeqCst) > 0 && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    });
 }
 
 /// An error of Python as one of the engine.
@@ -110,7 +137,13 @@ impl ExternalTable for Adapted {
     }
 
     fn scan(&self, columns: &[usize]) -> Result<ExternalBatches> {
-        let stream = || Python::attach(|py| self.stream(py, columns).map_err(|error| raised(py, &error)));
+        if IS_ENDING.load(Ordering::SeqCst) {
+            return Err(ended());
+        }
+        let stream = || {
+            let stream = Python::try_attach(|py| self.stream(py, columns).map_err(|error| raised(py, &error)));
+            stream.unwrap_or_else(|| Err(ended()))
+        };
         let stream = reading(self.reader, stream)?;
         // What cannot leave columns out gives all of them.
         let all = (stream.schema().fields().len() != columns.len()).then(|| columns.to_vec());
@@ -130,6 +163,9 @@ impl Iterator for Stream {
 
     fn next(&mut self) -> Option<Self::Item> {
         let batches = self.batches.as_mut()?;
+        if IS_ENDING.load(Ordering::SeqCst) {
+            return Some(Err(ended()));
+        }
         let batch = reading(self.reader, || batches.next())?.and_then(|batch| match &self.columns {
             Some(columns) => batch.project(columns),
             None => Ok(batch),
@@ -140,9 +176,16 @@ impl Iterator for Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        let batches = self.batches.take();
-        Python::attach(|_| drop(batches));
+        let mut batches = self.batches.take();
+        // Where the interpreter has ended, nothing of it may be let go.
+        if Python::try_attach(|_| drop(batches.take())).is_none() {
+            std::mem::forget(batches);
+        }
     }
+}
+
+fn ended() -> Error {
+    Error::new(ErrorKind::Closed, "57P01", "the interpreter has ended")
 }
 
 /// What a stream has failed with.

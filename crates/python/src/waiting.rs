@@ -136,7 +136,7 @@ fn told(py: Python<'_>, raised: PyErr, has_ended: bool) -> PyErr {
     PyKeyboardInterrupt::new_err(if has_ended {
         "the statement was done before it could be interrupted"
     } else {
-        "the statement was interrupted; nothing of it has happened"
+        "the statement was interrupted, and has left nothing behind; those before it in the same call are done"
     })
 }
 
@@ -157,6 +157,13 @@ pub(crate) fn next_batch(py: Python<'_>, session: &Session, result: &mut QueryRe
 
 /// As [`next_batch`], for whoever reads a stream, with the interpreter's lock or without.
 pub(crate) fn next_of_stream(session: &Session, result: &mut QueryResult) -> Option<Result<RecordBatch>> {
+    if session.is_of_parent() {
+        return Some(Err(Error::new(
+            mainstem::ErrorKind::Closed,
+            "08003",
+            "the query is of the process that was forked",
+        )));
+    }
     loop {
         match result.next_within(LOOK) {
             Poll::Ready(batch) => return batch,

@@ -44,6 +44,61 @@ def test_fetching_in_parts(con):
     assert spent.value.sqlstate == "55000"
 
 
+def test_no_row_is_lost_between_forms(con):
+    query = "SELECT n FROM generate_series(1, 10) n ORDER BY n"
+    for rest in (lambda c: c.shape[0], lambda c: c.arrow().num_rows, lambda c: len(c.df()), lambda c: len(c.fetchall()), lambda c: len(c.peek(20))):
+        cur = con.sql(query)
+        assert cur.fetchone() == (1,)
+        assert rest(cur) == 9
+
+
+def test_an_error_is_no_end(con):
+    cur = con.sql("SELECT 1 / (50000 - n) AS x FROM generate_series(1, 100000) n")
+    with pytest.raises(mainstem.DataError):
+        cur.fetchall()
+    with pytest.raises(mainstem.OperationalError, match="run it again"):
+        cur.fetchone()
+    far = con.sql("SELECT date '2026-01-01' + (CASE WHEN n = 5 THEN 9000000 ELSE n END)::integer AS d FROM generate_series(1, 9) n ORDER BY n")
+    assert [far.fetchone() is not None for _ in range(4)] == [True] * 4
+    with pytest.raises(mainstem.DataError, match="after year 9999"):
+        far.fetchone()
+
+
+def test_the_state_of_what_is_said_in_front(tmp_path):
+    con = mainstem.connect(tmp_path / "db", autocommit=False)
+    con.execute("/* made */ -- here\nCREATE TABLE t (k INT)")
+    con.commit()
+    con.execute("SET threads = 1; INSERT INTO t VALUES (1)")
+    con.rollback()
+    con.execute("SAVEPOINT s")
+    con.execute("INSERT INTO t VALUES (2)")
+    con.execute("ROLLBACK TO SAVEPOINT s")
+    con.commit()
+    assert con.execute("SELECT count(*) FROM t").fetchone() == (0,)
+    with pytest.raises(mainstem.OperationalError, match="read_only"):
+        mainstem.connect(tmp_path / "db", read_only=True)
+    con.close()
+
+
+def test_writers_that_take_less(t, tmp_path):
+    parts = []
+
+    class Slow:
+        def write(self, data):
+            parts.append(bytes(data[:3]))
+            return min(len(data), 3)
+
+    assert t.copy_out("COPY t TO STDOUT (FORMAT csv)", Slow()) == 3
+    assert b"".join(parts).count(b"\n") == 3
+
+    class Asking:
+        def read(self, size):
+            return t.execute("SELECT 'x'").fetchone()[0]
+
+    with pytest.raises(mainstem.ProgrammingError, match="use another one"):
+        t.copy_in("COPY t FROM STDIN (FORMAT csv)", Asking())
+
+
 def test_parameters_of_all_styles(t):
     assert t.execute("SELECT v FROM t WHERE k = ?", (1,)).fetchone() == ("a",)
     assert t.execute("SELECT v FROM t WHERE k = $1 OR k = $1", [2]).fetchone() == ("b",)
@@ -236,7 +291,7 @@ def test_asking_for_the_state_waits_without_the_interpreter(t):
 
 
 def test_copies(t, tmp_path):
-    assert t.copy_in("COPY t FROM STDIN (FORMAT csv)", "10,x,1\n11,,\n") == 2
+    assert t.copy_in("COPY t FROM STDIN (FORMAT csv)", b"10,x,1\n11,,\n") == 2
     path = tmp_path / "t.csv"
     assert t.copy_out("COPY t TO STDOUT (FORMAT csv)", path) == 5
     t.execute("DELETE FROM t")

@@ -128,6 +128,40 @@ def test_a_table_does_not_use_the_connection_that_reads_it(con):
     del same, other
 
 
+def test_results_of_the_same_database_are_tables(con):
+    running = con.sql("SELECT n FROM generate_series(1, 3000000) n")
+    assert con.sql("SELECT count(*), sum(n) FROM running").fetchone() == (3000000, 4500001500000)
+    reader = con.sql("SELECT n FROM generate_series(1, 3000000) n").reader()
+    assert con.sql("SELECT max(n) FROM reader").fetchone() == (3000000,)
+    del running, reader
+
+
+def test_rows_of_dictionaries_have_all_their_keys(con):
+    rows = [{"a": 1}, {"a": 2, "b": "x"}]
+    assert con.sql("SELECT a, b FROM rows ORDER BY a").fetchall() == [(1, None), (2, "x")]
+    del rows
+
+
+def test_an_open_result_over_a_generator_does_not_keep_the_interpreter(tmp_path):
+    import subprocess
+    import sys
+
+    code = """
+import mainstem, pyarrow as pa
+schema = pa.schema([("a", pa.int64())])
+def endless():
+    while True:
+        yield pa.record_batch({"a": [1] * 1000}, schema)
+numbers = pa.RecordBatchReader.from_batches(schema, endless())
+con = mainstem.connect()
+cur = con.sql("SELECT a FROM numbers")
+assert cur.fetchone() == (1,)
+print("done")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.returncode) == ("done\n", 0), done.stderr
+
+
 def test_odd_frames(con):
     twice = pd.DataFrame([[1, 2]], columns=["a", "a"])
     numbered = pd.DataFrame([[1, 2]])

@@ -77,6 +77,11 @@ def test_numpy_and_pandas(con):
     assert one(con, "SELECT ?::boolean", np.bool_(True)) is True
     assert one(con, "SELECT ?::timestamp", np.datetime64("2026-11-28T12:00:00")) == dt.datetime(2026, 11, 28, 12)
     assert one(con, "SELECT ?::timestamp", pd.Timestamp("2026-11-28 12:00:00.000001")) == dt.datetime(2026, 11, 28, 12, 0, 0, 1)
+    assert one(con, "SELECT ?::float8", np.longdouble(1.5)) == 1.5
+    deep = []
+    deep.append(deep)
+    with pytest.raises(mainstem.ProgrammingError):
+        con.execute("SELECT ?", (deep,))
     for null in (pd.NA, pd.NaT, np.datetime64("NaT")):
         assert one(con, "SELECT ?::text", null) is None
     for fine in (pd.Timestamp(1), np.datetime64(1, "ns")):

@@ -39,6 +39,7 @@ use mainstem_postgres::types::{UUID, sql_type};
 use mainstem_storage::schema::DataType;
 use mainstem_storage::{Error, Result};
 use parking_lot::Mutex;
+use tokio::task::spawn_blocking;
 
 /// Rows that are worth a second thread.
 const PARTITION_ROWS_MIN: usize = 1 << 17;
@@ -351,9 +352,15 @@ impl ExecutionPlan for ExternalScan {
     fn execute(&self, partition: usize, _: Arc<TaskContext>) -> DfResult<SendableRecordBatchStream> {
         let state = (self.join(partition), self.table.clone(), self.columns.clone(), self.schema.clone());
         let batches = stream::try_unfold(state, |state| async move {
-            let (run, table, columns, schema) = &state;
-            let batch = run.lock().next(&**table, columns);
-            let batch = batch.and_then(|batch| batch.map(|batch| in_own_types(&batch, schema)).transpose());
+            // The program may wait for anything, another query of the same database among them: on the threads of queries
+            // it would wait for itself.
+            let next = spawn_blocking(move || {
+                let (run, table, columns, schema) = &state;
+                let batch = run.lock().next(&**table, columns);
+                let batch = batch.and_then(|batch| batch.map(|batch| in_own_types(&batch, schema)).transpose());
+                (batch, state)
+            });
+            let (batch, state) = next.await.map_err(|error| DataFusionError::External(Box::new(error)))?;
             let batch = batch.map_err(|error| DataFusionError::External(Box::new(error)))?;
             Ok(batch.map(|batch| (batch, state)))
         });

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 from contextlib import contextmanager
@@ -61,6 +62,9 @@ T = TypeVar("T")
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_mainstem.forked)
+
+
+atexit.register(_mainstem.ending)
 
 
 def _quoted(name: str) -> str:
@@ -161,7 +165,7 @@ class Connection(_mainstem.Connection):
 
     def session(self) -> Connection:
         """Another connection to the same database, with a transaction of its own."""
-        return Connection(of=self)
+        return type(self)(of=self, autocommit=self.autocommit)
 
     def append(self, table: str, data: Any, *, by: str = "name") -> int:
         """Inserts the rows of a frame or an Arrow table, all or none; how many there were. Columns are found by their
@@ -192,7 +196,7 @@ class Connection(_mainstem.Connection):
             self.unregister(name)
 
     def copy_in(self, sql: str, source: Any) -> int:
-        """Runs a ``COPY ... FROM STDIN`` with the data of ``source``: bytes, text, a path, or something with ``read``.
+        """Runs a ``COPY ... FROM STDIN`` with the data of ``source``: bytes, a path, or something with ``read``.
 
         >>> con = connect()
         >>> _ = con.execute("CREATE TABLE city (name TEXT, people INT)")
@@ -201,11 +205,9 @@ class Connection(_mainstem.Connection):
         """
         if isinstance(source, (bytes, bytearray, memoryview)):
             return self._copy_in_bytes(sql, bytes(source))
-        if isinstance(source, os.PathLike):
+        if isinstance(source, (str, os.PathLike)):
             with open(source, "rb") as file:
                 return self._copy_in(sql, file.read)
-        if isinstance(source, str):
-            return self._copy_in_bytes(sql, source.encode())
         return self._copy_in(sql, source.read)
 
     def copy_out(self, sql: str, target: Any) -> int:
@@ -220,7 +222,7 @@ class Connection(_mainstem.Connection):
         ``files`` may have wildcards. Returns how many rows there were."""
         source = _literal(os.fspath(files))
         try:
-            self.execute(f"SELECT 1 FROM {table} LIMIT 0")
+            self.execute(f"DESCRIBE {table}")
         except errors.lookup("42P01"):
             return self.execute(f"CREATE TABLE {table} AS SELECT * FROM {source}").rowcount
         return self.execute(f"INSERT INTO {table} SELECT * FROM {source}").rowcount

@@ -113,7 +113,8 @@ def _of_numpy(array: Any) -> _Adapter:
 
 
 def _of_rows(rows: list[dict[str, Any]]) -> _Adapter:
-    return _of_arrow_table(_pyarrow().Table.from_pylist(rows))
+    names = dict.fromkeys(name for row in rows for name in row)
+    return _of_arrow_table(_pyarrow().table({name: [row.get(name) for row in rows] for name in names}))
 
 
 def _of_columns(columns: dict[str, Any]) -> _Adapter:
