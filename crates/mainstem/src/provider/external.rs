@@ -352,8 +352,8 @@ impl ExecutionPlan for ExternalScan {
     fn execute(&self, partition: usize, _: Arc<TaskContext>) -> DfResult<SendableRecordBatchStream> {
         let state = (self.join(partition), self.table.clone(), self.columns.clone(), self.schema.clone());
         let batches = stream::try_unfold(state, |state| async move {
-            // The program may wait for anything, another query of the same database among them: on the threads of queries
-            // it would wait for itself.
+            // The program may wait for anything, another query of the same database among them: on the threads of
+            // queries it would wait for itself.
             let next = spawn_blocking(move || {
                 let (run, table, columns, schema) = &state;
                 let batch = run.lock().next(&**table, columns);
