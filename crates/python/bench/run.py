@@ -1,9 +1,9 @@
-"""What the module does in a second, beside sqlite3, DuckDB and Polars in the same minutes.
+"""What the module does in a second, next to sqlite3, DuckDB and Polars in the same minutes.
 
     python bench/run.py [--quick] [CASE ...]
 
 Each case runs in turns, as often as `RUNS` says; medians count. Every answer is checked. It needs duckdb, polars, pyarrow and
-pandas beside a release build of the module.
+pandas, and a release build of the module.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyList, PyString, PyTuple};
 use pyo3_arrow::ffi::{ArrayIterator, ArrayReader, to_stream_pycapsule};
 
-use crate::connection::{Connection, Target};
 use crate::opened::Session;
+use crate::target::Target;
 use crate::{errors, rows, waiting};
 
 /// Rows of a batch that are turned into tuples at once when they are asked for one by one.
@@ -27,6 +27,8 @@ const ROWS_AHEAD: usize = 1_024;
 #[pyclass(frozen, module = "mainstem")]
 #[derive(Debug)]
 pub(crate) struct Cursor {
+    /// The object that made it.
+    connection: Py<PyAny>,
     target: Target,
     state: Mutex<State>,
     array_size: AtomicUsize,
@@ -71,7 +73,7 @@ struct Batches {
 }
 
 impl Rows {
-    /// What comes behind an error of the query would pass for its end; a row that Python has no value for stays.
+    /// What comes after an error of the query would pass for its end; a row that Python has no value for stays.
     fn fail_after(&mut self, py: Python<'_>, error: &PyErr) {
         let is_of_value = error.value(py).getattr("sqlstate").is_ok_and(|code| code.eq("22008").unwrap_or(false));
         if matches!(self, Self::Batches(batches) if batches.running.is_some()) && !is_of_value {
@@ -104,13 +106,13 @@ impl State {
 
 impl Cursor {
     /// A cursor with what a statement gave.
-    pub(crate) fn of(target: Target, outcome: StatementOutcome) -> Self {
-        Self { target, state: Mutex::new(State::of(outcome)), array_size: AtomicUsize::new(1) }
+    pub(crate) fn of(connection: Py<PyAny>, target: Target, outcome: StatementOutcome) -> Self {
+        Self { connection, target, state: Mutex::new(State::of(outcome)), array_size: AtomicUsize::new(1) }
     }
 
-    pub(crate) fn new(target: Target) -> Self {
+    pub(crate) fn new(connection: Py<PyAny>, target: Target) -> Self {
         let state = State { row_count: -1, ..State::default() };
-        Self { target, state: Mutex::new(state), array_size: AtomicUsize::new(1) }
+        Self { connection, target, state: Mutex::new(state), array_size: AtomicUsize::new(1) }
     }
 
     fn session(&self) -> &Session {
@@ -310,7 +312,7 @@ impl Cursor {
         Ok(slf)
     }
 
-    /// The next row as a tuple; None behind the last one.
+    /// The next row as a tuple; None after the last one.
     fn fetchone<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
         Ok(self.fetch(py, 1)?.pop())
     }
@@ -371,8 +373,8 @@ impl Cursor {
 
     /// The connection that it is of.
     #[getter]
-    fn connection(&self, py: Python<'_>) -> PyResult<Py<Connection>> {
-        Py::new(py, Connection::of(self.target.clone()))
+    fn connection(&self, py: Python<'_>) -> Py<PyAny> {
+        self.connection.clone_ref(py)
     }
 
     /// None: RETURNING gives the keys of new rows.

@@ -1,4 +1,4 @@
-//! Errors of the engine as exceptions: the classes are those of `mainstem.errors`.
+//! Errors of the engine as exceptions, whose classes `mainstem.errors` has.
 
 use mainstem::{Error, ErrorKind};
 use pyo3::prelude::*;

@@ -1,9 +1,10 @@
 //! Mainstem for Python: what `import mainstem` loads.
 //!
-//! Comes in: SQL, Python values, tables of other libraries. Goes out: rows as tuples, Arrow streams, errors with their
-//! SQLSTATE. The module lines stand from the top down: `connection` has what a program calls, `cursor` what it gets
-//! back; `rows` and `values` turn columns into objects, `parameters` objects into values; `tables` lets queries read
-//! tables of the program; `waiting` lets Ctrl-C end what runs; `errors` makes exceptions.
+//! Comes in: SQL, Python values, tables of other libraries. Goes out: rows as tuples, Arrow streams, errors with
+//! their SQLSTATE. The module lines stand from the top down: `connection` has what a program calls, `cursor` what it
+//! gets back, `target` runs their statements; `rows` and `values` turn columns into objects, `parameters` objects
+//! into values; `tables` lets queries read tables of the program; `waiting` lets Ctrl-C end what runs; `errors` makes
+//! exceptions.
 //!
 //! Invariants: the interpreter's lock is never held while the engine works, and no lock of this module while Python
 //! code runs; a connection that was carried over a fork is dead in the child, and its files are left alone. What can be
@@ -11,6 +12,7 @@
 
 mod connection;
 mod cursor;
+mod target;
 mod rows;
 mod values;
 mod parameters;

@@ -88,7 +88,7 @@ impl Opened {
 pub(crate) struct Session {
     /// Tells sessions apart.
     pub(crate) id: u64,
-    /// Whose turn it is: what takes several statements is not interleaved with those of other threads.
+    /// Whose turn it is: other threads' statements do not come between several of one call.
     turn: ReentrantMutex<()>,
     connection: Option<Arc<mainstem::Connection>>,
     /// Statements of the texts that came last, the last one first: a program's texts are the same objects mostly.

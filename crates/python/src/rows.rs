@@ -102,7 +102,7 @@ fn objects<'py>(py: Python<'py>, classes: &Classes, array: &ArrayRef) -> PyResul
     }
 }
 
-/// Values that are made of others; those of types that Python has nothing for, as Arrow writes them.
+/// Lists, records and codes; types that Python has nothing for, as Arrow writes them.
 fn composed<'py>(py: Python<'py>, classes: &Classes, array: &ArrayRef) -> PyResult<Vec<Object<'py>>> {
     match array.data_type() {
         ArrowType::List(_) => {

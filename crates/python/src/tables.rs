@@ -71,7 +71,7 @@ pub(crate) fn reading<T>(id: u64, work: impl FnOnce() -> T) -> T {
     outcome
 }
 
-/// Called before the interpreter ends: no code of the program begins to run behind it, and what runs is waited for,
+/// Called before the interpreter ends: no code of the program begins to run after it, and what runs is waited for,
 /// some time. A thread that was in the middle of it would end the process.
 #[pyfunction]
 pub(crate) fn ending(py: Python<'_>) {

@@ -325,6 +325,11 @@ def test_checks(tmp_path):
     assert mainstem.connect().path is None and mainstem.connect().check() == []
 
 
+def test_cursors_know_their_connection(t):
+    assert t.execute("SELECT 1").connection is t and t.cursor().connection is t
+    assert t.executemany("DELETE FROM t WHERE k = ?", []).connection is t
+
+
 def test_helpers(t):
     assert t.tables() == ["t"]
     assert t.table("t").shape == (3, 3)

@@ -162,6 +162,17 @@ print("done")
     assert (done.stdout, done.returncode) == ("done\n", 0), done.stderr
 
 
+def test_frames_without_rows_and_columns_of_nulls(con):
+    nothing = pa.table({"a": pa.array([], pa.int64()), "b": pa.array([], pa.string())})
+    assert con.sql("SELECT count(*), sum(a), max(b) FROM nothing").fetchone() == (0, None, None)
+    assert con.sql("SELECT * FROM nothing").fetchall() == []
+    nulls = pl.DataFrame({"a": [1, 2], "n": [None, None]})
+    assert con.sql("SELECT a, n, n || 'x' FROM nulls ORDER BY a").fetchall() == [(1, None, None), (2, None, None)]
+    assert con.execute("CREATE TABLE t AS SELECT * FROM nulls").rowcount == 2
+    assert con.append("t", nothing.select(["a"])) == 0
+    del nothing, nulls
+
+
 def test_odd_frames(con):
     twice = pd.DataFrame([[1, 2]], columns=["a", "a"])
     numbered = pd.DataFrame([[1, 2]])

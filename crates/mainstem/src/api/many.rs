@@ -3,7 +3,7 @@
 //! Comes in: a prepared statement, and a row of values for each of its runs. Goes out: how many rows were written.
 //!
 //! 1. An INSERT that stores each parameter into a column ([`InsertRows`]) becomes columns, which go into the table as
-//!    those of an appender do: values are converted, checked and refused as the statement would.
+//!    an appender's do: values are converted, checked and refused as the statement would.
 //! 2. Any other statement runs once for each row.
 //!
 //! Invariants: what a row is refused for leaves nothing of the others; an open transaction is as it was before then,
@@ -18,7 +18,8 @@ use crate::session::{TransactionStatus, check_parameter_count};
 use crate::sql;
 use crate::value::{Params, ValueRef};
 
-/// The savepoint behind which rows are written in an open transaction. SQL of users never has a blank at its front.
+/// The savepoint for rows that are written in an open transaction. A name of a user that begins with a blank is
+/// hidden by it meanwhile, not lost.
 const SAVEPOINT: &str = " rows";
 
 impl Statement<'_> {

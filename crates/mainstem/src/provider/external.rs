@@ -170,6 +170,8 @@ fn own_field(field: &Field) -> Field {
     let data_type = match field.data_type() {
         ArrowType::FixedSizeBinary(16) if is_uuid => UUID,
         ArrowType::FixedSizeBinary(16) => DataType::Bytea.arrow(),
+        // A column of NULLs alone, whose type the program does not know.
+        ArrowType::Null => DataType::Text { max_chars: None }.arrow(),
         other => sql_type(other).map_or_else(|| other.clone(), DataType::arrow),
     };
     Field::new(field.name(), data_type, true)

@@ -23,7 +23,7 @@ def register(shell: Any) -> None:
         return found
 
     def read(shell_variables: dict[str, Any], connection: mainstem.Connection, sql: str) -> Any:
-        # The caller's variables are those of the notebook.
+        # Queries see the notebook's variables.
         run = eval("lambda con, sql: con.sql(sql)", shell_variables)
         result = run(connection, sql)
         return result if result.columns else None

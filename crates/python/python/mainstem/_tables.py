@@ -83,13 +83,23 @@ def _of_dataset(dataset: Any) -> _Adapter:
     )
 
 
+def _without_nulls(frame: Any, types: Any) -> Any:
+    """The frame with text for columns of nothing but NULLs: Polars 2.1 exports these with a buffer that Arrow has not."""
+    import polars
+
+    untyped = [name for name, kind in types.items() if kind == polars.Null]
+    return frame.with_columns(polars.col(untyped).cast(polars.String)) if untyped else frame
+
+
 def _of_polars(frame: Any) -> _Adapter:
+    frame = _without_nulls(frame, frame.schema)
     names = frame.columns
     schema = _schema_of(frame.head(0))
     return _Adapter(schema, frame.height, lambda columns: frame.select([names[at] for at in columns]) if columns else frame)
 
 
 def _of_lazy_polars(frame: Any) -> _Adapter:
+    frame = _without_nulls(frame, frame.collect_schema())
     names = frame.collect_schema().names()
     schema = _schema_of(frame.head(0).collect())
     return _Adapter(schema, None, lambda columns: frame.select([names[at] for at in columns] or names).collect())

@@ -1,4 +1,4 @@
-"""Exceptions: those of the DB-API, with a class for each SQLSTATE that programs look for, named as psycopg names them.
+"""The DB-API's exceptions, with a class for each SQLSTATE that programs look for, named as psycopg names them.
 
 Every error of the engine has ``sqlstate`` (five characters), ``kind`` (what to do about it), ``position`` (the
 character in the statement, from 1), ``object`` (the name it is about) and ``hint``; each is None where there is none.
@@ -101,7 +101,7 @@ class Error(Exception):
         self.kind = kind
         self.position = position
         self.object = object
-        # Messages of the engine say what to do behind a semicolon.
+        # Messages of the engine say what to do after a semicolon.
         self.hint = message.split("; ", 1)[1] if "; " in message else None
 
     def __reduce__(self) -> tuple[builtins.object, ...]:

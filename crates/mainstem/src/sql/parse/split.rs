@@ -45,7 +45,7 @@ pub fn number_placeholders(text: &str) -> Cow<'_, str> {
             numbered.push_str(text.get(start..at).unwrap_or_default());
             numbered.push('$');
             numbered.push_str(&number.to_string());
-            // A number behind it would become part of its own.
+            // A number that follows would become part of its own.
             if bytes.get(at + 1).is_some_and(|byte| is_word(*byte)) {
                 numbered.push(' ');
             }
