@@ -46,7 +46,8 @@ mod walk;
 pub use api::{
     Appender, AsyncAppender, AsyncConnection, AsyncQueryResult, AsyncRows, AsyncStatement, AsyncTransaction,
     ColumnIndex, Connection, Database, InsertRows, InterruptHandle, OwnedStatement, QueryResult, ResultReader,
-    RetryOptions, Row, Rows, Scope, Statement, StatementOutcome, Statements, Transaction, ValueRows,
+    RetryOptions, Row, Rows, Scope, SharedDatabase, Statement, StatementOutcome, Statements, Transaction,
+    forget_after_fork,
 };
 /// For the target of `fuzz/`, no part of the interface.
 #[cfg(feature = "fuzzing")]
@@ -58,8 +59,8 @@ pub use provider::{ExternalBatches, ExternalTable, Progress, TableResolver};
 pub use session::TransactionStatus;
 pub use sql::{CopyStream, copy_stream, number_placeholders, split_statements};
 pub use value::{
-    Date, Decimal, FromValue, Params, ResultColumn, Time, Timestamp, TimestampTz, ToValue, Uuid, ValueRef, batch_of,
-    with_composed_as_text,
+    Date, Decimal, FromValue, Params, ResultColumn, Time, Timestamp, TimestampTz, ToValue, Uuid, ValueRef, ValueRows,
+    batch_of, values_of, with_composed_as_text,
 };
 
 pub use arrow;

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use mainstem::{Database, Error, OpenOptions, TransactionStatus, parse_byte_size};
+use mainstem::{Database, Error, OpenOptions, SharedDatabase, TransactionStatus, parse_byte_size};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
 use crate::cursor::Cursor;
-use crate::opened::{Opened, Session};
+use crate::session::Session;
 use crate::tables::{self, Adapted, Variables};
 use crate::target::Target;
 use crate::{errors, waiting};
@@ -53,13 +53,16 @@ impl Connection {
         let shared = match &of {
             Some(other) => {
                 other.get().session().connection(py)?;
-                other.get().session().opened()
+                other.get().session().database()
             }
             None => None,
         };
         let open = || match shared {
             Some(shared) => Session::new(shared),
-            None => Session::new(Opened::open(path, options)?),
+            None => Session::new(match path {
+                Some(path) => SharedDatabase::open(path, options)?,
+                None => SharedDatabase::in_memory(options)?,
+            }),
         };
         let session = py.detach(open).map_err(raised)?;
         if replacement_scans {
@@ -136,7 +139,7 @@ impl Connection {
     /// The folder of the database; None in memory.
     #[getter]
     fn path(&self) -> Option<PathBuf> {
-        self.session().opened()?.path.clone()
+        self.session().database()?.path().map(Into::into)
     }
 
     /// Reads and verifies every file of the database, while others write to it; what is wrong, a text each.

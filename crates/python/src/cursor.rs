@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyList, PyString, PyTuple};
 use pyo3_arrow::ffi::{ArrayIterator, ArrayReader, to_stream_pycapsule};
 
-use crate::opened::Session;
+use crate::session::Session;
 use crate::target::Target;
 use crate::{errors, rows, waiting};
 

@@ -18,9 +18,11 @@ mod values;
 mod parameters;
 mod tables;
 mod waiting;
-mod opened;
+mod session;
 mod errors;
 
+/// The entry points of the ADBC driver are symbols of this library, too.
+pub use mainstem_adbc::{AdbcDriverInit, AdbcMainstemAdbcInit};
 use pyo3::prelude::*;
 
 #[global_allocator]
@@ -32,7 +34,7 @@ fn _mainstem(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<connection::Connection>()?;
     module.add_class::<cursor::Cursor>()?;
-    module.add_function(wrap_pyfunction!(opened::forked, module)?)?;
+    module.add_function(wrap_pyfunction!(session::forked, module)?)?;
     module.add_function(wrap_pyfunction!(tables::_schema_of_stream, module)?)?;
     module.add_function(wrap_pyfunction!(tables::ending, module)?)?;
     module.add_function(wrap_pyfunction!(shell, module)?)?;

@@ -7,34 +7,16 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use mainstem::{
-    Error, InsertRows, OwnedStatement, StatementOutcome, TransactionStatus, number_placeholders, split_statements,
-};
+use mainstem::{Error, InsertRows, OwnedStatement, StatementOutcome, number_placeholders};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use crate::opened::Session;
+use crate::session::Session;
 use crate::parameters::{Named, Row, Values};
 use crate::{errors, tables, waiting};
 
 /// Rows between two looks at signals while values are taken from Python.
 const ROWS_BETWEEN_LOOKS: u64 = 16_384;
-/// Statements that begin no transaction by themselves, by their first words.
-const CONTROL: [&str; 13] = [
-    "begin",
-    "start",
-    "commit",
-    "rollback",
-    "end",
-    "abort",
-    "set",
-    "show",
-    "reset",
-    "checkpoint",
-    "unload",
-    "load",
-    "discard",
-];
 
 /// Where statements run, and how.
 #[derive(Clone, Debug)]
@@ -200,10 +182,7 @@ impl Target {
             return Ok(());
         }
         let connection = self.session.connection(py)?;
-        if begins_nothing(sql) || py.detach(|| connection.status()) != TransactionStatus::Idle {
-            return Ok(());
-        }
-        py.detach(|| connection.execute("BEGIN")).map_err(|error| errors::exception(py, &error)).map(|_| ())
+        py.detach(|| connection.begin_implicitly(sql)).map_err(|error| errors::exception(py, &error))
     }
 
     fn frame(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
@@ -214,30 +193,5 @@ impl Target {
     pub(crate) fn run(&self, py: Python<'_>, sql: &str) -> PyResult<()> {
         let connection = self.session.connection(py)?;
         waiting::run(py, &self.session, || connection.execute(sql)).map(|_| ())
-    }
-}
-
-/// Whether the first word of `sql` is of a statement that needs no transaction.
-fn begins_nothing(sql: &str) -> bool {
-    let (statements, rest) = split_statements(sql);
-    if statements.iter().chain([&rest]).filter(|statement| !statement.trim().is_empty()).count() > 1 {
-        return false;
-    }
-    let word: String = without_comments(sql).chars().take_while(char::is_ascii_alphabetic).collect();
-    CONTROL.contains(&word.to_ascii_lowercase().as_str())
-}
-
-/// `sql` from where its first statement begins.
-fn without_comments(sql: &str) -> &str {
-    let mut rest = sql.trim_start();
-    loop {
-        let after = if let Some(line) = rest.strip_prefix("--") {
-            line.split_once('\n').map_or("", |(_, after)| after)
-        } else if let Some(comment) = rest.strip_prefix("/*") {
-            comment.split_once("*/").map_or("", |(_, after)| after)
-        } else {
-            return rest;
-        };
-        rest = after.trim_start();
     }
 }

@@ -15,7 +15,7 @@ use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
 use crate::errors;
-use crate::opened::Session;
+use crate::session::Session;
 
 /// How often the main thread looks at signals.
 const LOOK: Duration = Duration::from_millis(50);

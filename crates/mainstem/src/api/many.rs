@@ -70,7 +70,7 @@ impl Statement<'_> {
         let Some(insert) = self.insert_of_parameters()? else { return Ok(None) };
         let columns: Vec<&str> = insert.columns.iter().map(String::as_str).collect();
         let kept = KeptRows::of_columns(&insert.table, &columns)?.bound_as(insert.types);
-        Ok(Some(InsertRows { statement: self, kept, parameters: insert.parameters, seen: 0, inserted: 0, scope: None }))
+        Ok(Some(InsertRows { statement: self, kept, parameters: insert.parameters, seen: 0, inserted: 0, is_refused: false, scope: None }))
     }
 }
 
@@ -85,6 +85,8 @@ pub struct InsertRows<'s> {
     /// Rows that were pushed.
     seen: u64,
     inserted: u64,
+    /// Whether a row was refused.
+    is_refused: bool,
     /// What is undone together, once a part of the rows is written.
     scope: Option<Scope<'s>>,
 }
@@ -93,7 +95,7 @@ impl InsertRows<'_> {
     /// Keeps a row: values as [`Statement::execute`] takes them. Nothing is written yet.
     ///
     /// # Errors
-    /// As there of values; nothing of the statement may be finished then.
+    /// As there of values. None of the rows can be written then.
     pub fn push(&mut self, row: impl Params) -> Result<()> {
         let at = self.seen;
         self.seen += 1;
@@ -103,6 +105,7 @@ impl InsertRows<'_> {
             check_parameter_count(count, values.len())?;
             kept.append(parameters.iter().map(|at| values.get(*at).copied().unwrap_or(ValueRef::Null)))
         });
+        self.is_refused |= pushed.is_err();
         pushed.map_err(|e| in_row(&e, at))
     }
 
@@ -117,6 +120,7 @@ impl InsertRows<'_> {
     /// # Errors
     /// As [`Statement::execute`].
     pub fn flush(&mut self) -> Result<()> {
+        self.check()?;
         if self.scope.is_none() {
             self.scope = Some(Scope::begin(self.statement.connection())?);
         }
@@ -129,12 +133,21 @@ impl InsertRows<'_> {
     /// # Errors
     /// As [`Statement::execute`].
     pub fn finish(mut self) -> Result<u64> {
+        self.check()?;
         // What is written at once is all or nothing by itself.
         self.inserted += self.kept.take()?.insert(self.statement.connection())?;
         if let Some(scope) = self.scope.take() {
             scope.end()?;
         }
         Ok(self.inserted)
+    }
+
+    /// A row that was refused takes the others with it.
+    fn check(&self) -> Result<()> {
+        if self.is_refused {
+            return Err(Error::invalid("55000", "a row was refused: none of them can be written"));
+        }
+        Ok(())
     }
 }
 

@@ -14,6 +14,7 @@ mod pending;
 mod result;
 mod retry;
 mod row;
+mod shared;
 mod statement;
 mod transaction;
 
@@ -23,8 +24,9 @@ pub use connection::{Connection, InterruptHandle};
 pub use database::Database;
 pub use many::{InsertRows, Scope};
 pub use pending::Statements;
-pub use result::{QueryResult, ResultReader, StatementOutcome, ValueRows};
+pub use result::{QueryResult, ResultReader, StatementOutcome};
 pub use retry::RetryOptions;
 pub use row::{ColumnIndex, Row, Rows};
+pub use shared::{SharedDatabase, forget_after_fork};
 pub use statement::{OwnedStatement, Statement};
 pub use transaction::Transaction;

@@ -14,7 +14,7 @@ use mainstem_storage::{Error, Result};
 
 use crate::exec::{self, Batches, Notice, Shared};
 use crate::session::Outcome;
-use crate::value::{ResultColumn, batch_of};
+use crate::value::{ResultColumn, ValueRows, batch_of};
 
 /// Rows of a query as Arrow batches, streamed: the query runs while they are read. It reads one snapshot, whatever is
 /// written meanwhile, and lives on its own: its connection may run other statements. Dropping it ends the query.
@@ -25,9 +25,6 @@ pub struct QueryResult {
     /// Keeps the query threads while rows are read.
     _shared: Arc<Shared>,
 }
-
-/// Columns, and rows of values in storage form.
-pub type ValueRows = (Arc<[ResultColumn]>, Vec<Vec<Value>>);
 
 #[derive(Debug)]
 enum Source {

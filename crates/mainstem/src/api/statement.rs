@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use arrow::datatypes::SchemaRef;
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::schema::DataType;
 use mainstem_storage::{Error, Result};
@@ -10,7 +11,7 @@ use parking_lot::Mutex;
 use super::{Connection, QueryResult, Row, Rows, StatementOutcome};
 use crate::point_path::Answer;
 use crate::session::{InsertOfParameters, Prepared, Runs, ShortOutcome};
-use crate::sql;
+use crate::sql::{self, Template};
 use crate::value::{Params, ResultColumn, ValueRef, with_bound};
 
 /// A statement that was parsed once and is run with values for its parameters `$1`, `$2`, ... any number of times. When
@@ -219,10 +220,26 @@ impl Connection {
     /// # Errors
     /// As there.
     pub fn prepare_with_types(&self, sql: &str, types: &[DataType]) -> Result<Statement<'_>> {
-        let template = Arc::new(sql::parse_template(sql)?);
-        let prepared = self.session.lock().prepare_declared(template.clone(), types.to_vec());
-        let prepared = prepared.map_err(|e| template.with_position(e))?;
+        let prepared = self.prepare_declared(Arc::new(sql::parse_template(sql)?), types)?;
         Ok(Statement::new(self, Arc::new(Mutex::new(prepared))))
+    }
+}
+
+impl Connection {
+    /// `statement` of this connection, where the first parameters have the types `types`: see
+    /// [`Connection::prepare_with_types`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn retype_owned(self: &Arc<Self>, statement: &OwnedStatement, types: &[DataType]) -> Result<OwnedStatement> {
+        let template = statement.prepared.lock().template().clone();
+        let prepared = self.prepare_declared(template, types)?;
+        Ok(OwnedStatement { connection: self.clone(), prepared: Arc::new(Mutex::new(prepared)) })
+    }
+
+    fn prepare_declared(&self, template: Arc<Template>, types: &[DataType]) -> Result<Prepared> {
+        let prepared = self.session.lock().prepare_declared(template.clone(), types.to_vec());
+        prepared.map_err(|e| template.with_position(e))
     }
 }
 
@@ -387,6 +404,14 @@ impl<'a> Statement<'a> {
     /// As [`Statement::parameter_types`].
     pub fn columns(&self) -> Result<Arc<[ResultColumn]>> {
         Ok(self.describe()?.columns.as_deref().map_or_else(|| Arc::from([]), ResultColumn::of))
+    }
+
+    /// The schema of the batches it gives, which it does not run for; none for statements without rows.
+    ///
+    /// # Errors
+    /// As [`Statement::parameter_types`].
+    pub fn schema(&self) -> Result<Option<SchemaRef>> {
+        Ok(self.describe()?.columns.clone())
     }
 
     fn describe(&self) -> Result<Arc<crate::plan::Description>> {

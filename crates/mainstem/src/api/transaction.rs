@@ -57,6 +57,33 @@ impl Connection {
     }
 }
 
+impl Connection {
+    /// Begins a transaction for `sql` where none is open, unless it begins or ends one itself, or needs none as SET: for
+    /// interfaces that have autocommit off, as DB-API and ODBC mean it.
+    ///
+    /// ```
+    /// # fn main() -> mainstem::Result<()> {
+    /// use mainstem::TransactionStatus;
+    ///
+    /// let connection = mainstem::Database::in_memory()?.connect()?;
+    /// connection.begin_implicitly("COMMIT")?;
+    /// assert_eq!(connection.status(), TransactionStatus::Idle);
+    /// connection.begin_implicitly("SELECT 1")?;
+    /// assert_eq!(connection.status(), TransactionStatus::Open);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As BEGIN.
+    pub fn begin_implicitly(&self, sql: &str) -> Result<()> {
+        if self.status() != TransactionStatus::Idle || !sql::begins_transaction(sql) {
+            return Ok(());
+        }
+        self.run_parsed(sql::Statement::Begin(sql::Begin::default()))
+    }
+}
+
 impl<'a> Transaction<'a> {
     /// As [`Connection::execute`], inside the transaction.
     ///

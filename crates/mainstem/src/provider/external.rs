@@ -6,7 +6,7 @@
 //! 1. A name that no table has is looked up among those registered with the session, then by its [`TableResolver`].
 //!    What was found stands for the name until the statement ends.
 //! 2. A scan that begins asks the table for its batches once, whatever the number of threads.
-//! 3. Values are converted as they are: what is finer than a microsecond is refused (22008), not cut.
+//! 3. Values are converted to types of our own (`value`).
 //!
 //! It does not own: what the batches come from, and how often that can be read.
 
@@ -14,11 +14,8 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
-use arrow::compute::{CastOptions, cast_with_options};
-use arrow::datatypes::{
-    DataType as ArrowType, Field, Schema, SchemaRef, Time64NanosecondType, TimeUnit, TimestampNanosecondType,
-};
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::stats::Precision;
@@ -32,21 +29,16 @@ use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, Sched
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::stream;
-use mainstem_postgres::cast::in_own_unit;
-use mainstem_postgres::error::from_arrow;
-use mainstem_postgres::sqlstate::DATETIME_RANGE;
-use mainstem_postgres::types::{UUID, sql_type};
-use mainstem_storage::schema::DataType;
-use mainstem_storage::{Error, Result};
+use mainstem_storage::Result;
 use parking_lot::Mutex;
 use tokio::task::spawn_blocking;
+
+use crate::value::{own_batch, own_schema};
 
 /// Rows that are worth a second thread.
 const PARTITION_ROWS_MIN: usize = 1 << 17;
 /// Rows that a thread takes at once.
 const SLICE_ROWS: usize = 1 << 15;
-/// The name by which Arrow's fields say that they are of UUIDs.
-const EXTENSION: &str = "ARROW:extension:name";
 
 /// Batches of a table, one after the other.
 pub type ExternalBatches = Box<dyn Iterator<Item = Result<RecordBatch>> + Send>;
@@ -154,53 +146,14 @@ pub(crate) struct ExternalSource {
 
 impl ExternalSource {
     fn new(name: &str, table: Arc<dyn ExternalTable>) -> Self {
-        let fields = table.schema().fields().iter().map(|field| own_field(field)).collect::<Vec<_>>();
-        Self { name: name.to_owned(), table, schema: Arc::new(Schema::new(fields)) }
+        let schema = own_schema(&table.schema());
+        Self { name: name.to_owned(), table, schema }
     }
 
     /// Its columns.
     pub(crate) fn columns(&self) -> &SchemaRef {
         &self.schema
     }
-}
-
-/// `field` in the type that a column of its values has here; what no column has stays as it is.
-fn own_field(field: &Field) -> Field {
-    let is_uuid = field.metadata().get(EXTENSION).is_some_and(|name| name == "arrow.uuid");
-    let data_type = match field.data_type() {
-        ArrowType::FixedSizeBinary(16) if is_uuid => UUID,
-        ArrowType::FixedSizeBinary(16) => DataType::Bytea.arrow(),
-        // A column of NULLs alone, whose type the program does not know.
-        ArrowType::Null => DataType::Text { max_chars: None }.arrow(),
-        other => sql_type(other).map_or_else(|| other.clone(), DataType::arrow),
-    };
-    Field::new(field.name(), data_type, true)
-}
-
-/// `array` as values of type `own`.
-fn converted(array: &ArrayRef, own: &ArrowType, column: &str) -> Result<ArrayRef> {
-    if array.data_type() == own {
-        return Ok(array.clone());
-    }
-    let is_exact = match array.data_type() {
-        ArrowType::Timestamp(TimeUnit::Nanosecond, _) => {
-            let nanos = array.as_primitive::<TimestampNanosecondType>();
-            nanos.iter().flatten().all(|nanos| nanos % 1_000 == 0)
-        }
-        ArrowType::Time64(TimeUnit::Nanosecond) => {
-            array.as_primitive::<Time64NanosecondType>().iter().flatten().all(|nanos| nanos % 1_000 == 0)
-        }
-        _ => true,
-    };
-    if !is_exact {
-        let message = format!("column \"{column}\" has times finer than a microsecond; round them first");
-        return Err(Error::invalid(DATETIME_RANGE, message));
-    }
-    let array = in_own_unit(array)?;
-    if array.data_type() == own {
-        return Ok(array);
-    }
-    cast_with_options(&array, own, &CastOptions { safe: false, ..CastOptions::default() }).map_err(|e| from_arrow(&e))
 }
 
 #[async_trait]
@@ -295,18 +248,6 @@ impl Run {
     }
 }
 
-/// `batch` in the columns of `schema`.
-fn in_own_types(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
-    if batch.num_columns() != schema.fields().len() {
-        let message = format!("a table of the program gave {} columns", batch.num_columns());
-        return Err(Error::internal(message));
-    }
-    let columns = batch.columns().iter().zip(schema.fields());
-    let columns = columns.map(|(array, field)| converted(array, field.data_type(), field.name()));
-    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    Ok(RecordBatch::try_new_with_options(schema.clone(), columns.collect::<Result<_>>()?, &options)?)
-}
-
 impl ExternalScan {
     /// The run that partition `partition` joins: each time it begins, another one.
     fn join(&self, partition: usize) -> Arc<Mutex<Run>> {
@@ -359,7 +300,7 @@ impl ExecutionPlan for ExternalScan {
             let next = spawn_blocking(move || {
                 let (run, table, columns, schema) = &state;
                 let batch = run.lock().next(&**table, columns);
-                let batch = batch.and_then(|batch| batch.map(|batch| in_own_types(&batch, schema)).transpose());
+                let batch = batch.and_then(|batch| batch.map(|batch| own_batch(&batch, schema)).transpose());
                 (batch, state)
             });
             let (batch, state) = next.await.map_err(|error| DataFusionError::External(Box::new(error)))?;

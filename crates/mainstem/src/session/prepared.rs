@@ -139,7 +139,7 @@ impl Prepared {
         }
     }
 
-    pub(super) fn template(&self) -> &Template {
+    pub(crate) fn template(&self) -> &Arc<Template> {
         &self.template
     }
 

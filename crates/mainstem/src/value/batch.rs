@@ -16,6 +16,9 @@ use mainstem_postgres::error::from_arrow;
 
 use super::ValueRef;
 
+/// Columns, and rows of values in storage form.
+pub type ValueRows = (Arc<[ResultColumn]>, Vec<Vec<Value>>);
+
 /// A column of a result: its name and SQL type.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResultColumn {

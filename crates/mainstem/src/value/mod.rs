@@ -7,6 +7,7 @@
 
 mod batch;
 mod builder;
+mod foreign;
 mod from;
 mod interop;
 mod into;
@@ -16,8 +17,10 @@ mod primitive;
 mod tests;
 
 pub(crate) use batch::{BatchRows, only_row, stored_array};
-pub use batch::{ResultColumn, batch_of};
+pub use batch::{ResultColumn, ValueRows, batch_of};
 pub(crate) use builder::ColumnBuilder;
+pub use foreign::values_of;
+pub(crate) use foreign::{own_batch, own_schema};
 pub use from::FromValue;
 pub(crate) use into::with_bound;
 pub use into::{Params, ToValue};

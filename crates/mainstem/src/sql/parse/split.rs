@@ -26,6 +26,49 @@ pub fn split_statements(text: &str) -> (Vec<&str>, &str) {
     (done, text.get(start..).unwrap_or_default())
 }
 
+/// Words that statements begin with which begin no transaction where autocommit is off.
+const NO_TRANSACTION: [&str; 13] = [
+    "begin",
+    "start",
+    "commit",
+    "rollback",
+    "end",
+    "abort",
+    "set",
+    "show",
+    "reset",
+    "checkpoint",
+    "unload",
+    "load",
+    "discard",
+];
+
+/// Whether `text` begins a transaction where autocommit is off: unless it is a single statement that begins or ends
+/// one, or needs none.
+pub(crate) fn begins_transaction(text: &str) -> bool {
+    let (statements, rest) = split_statements(text);
+    if statements.iter().chain([&rest]).filter(|statement| !statement.trim().is_empty()).count() > 1 {
+        return true;
+    }
+    let word: String = without_comments(text).chars().take_while(char::is_ascii_alphabetic).collect();
+    !NO_TRANSACTION.contains(&word.to_ascii_lowercase().as_str())
+}
+
+/// `text` from where its first statement begins.
+fn without_comments(text: &str) -> &str {
+    let mut rest = text.trim_start();
+    loop {
+        let after = if let Some(line) = rest.strip_prefix("--") {
+            line.split_once('\n').map_or("", |(_, after)| after)
+        } else if let Some(comment) = rest.strip_prefix("/*") {
+            comment.split_once("*/").map_or("", |(_, after)| after)
+        } else {
+            return rest;
+        };
+        rest = after.trim_start();
+    }
+}
+
 /// `text` with `$1`, `$2`, ... for the question marks that stand for parameters: those of ODBC, JDBC and Python's
 /// DB-API. Question marks in quotes, dollar quotes and comments are none.
 ///

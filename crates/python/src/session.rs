@@ -1,16 +1,14 @@
-//! Databases that are open in this process, and the connections to them.
+//! Sessions: connections as objects of Python share them.
 //!
-//! A folder is opened once: who connects to it again shares the database. It is closed with its last connection, or by
-//! the interpreter's end. A child process that was forked has copies of all of them, which it must not touch: what
-//! belongs to another generation is neither used nor closed.
+//! A session ends with its object, or with the interpreter. A child process that was forked has copies of all of them,
+//! which it must not touch: what belongs to another generation is neither used nor closed.
 
-use std::collections::{HashMap, VecDeque};
-use std::path::PathBuf;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
-use mainstem::{Database, InterruptHandle, OpenOptions, OwnedStatement, Progress};
+use mainstem::{InterruptHandle, OwnedStatement, Progress, SharedDatabase, forget_after_fork};
 use parking_lot::{Mutex, ReentrantMutex, ReentrantMutexGuard};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
@@ -25,62 +23,11 @@ const STATEMENTS_MAX: usize = 16;
 
 static SESSIONS: AtomicU64 = AtomicU64::new(0);
 
-static OPEN: Mutex<Option<HashMap<PathBuf, Weak<Opened>>>> = Mutex::new(None);
-
 /// Called in the child after a fork.
 #[pyfunction]
 pub(crate) fn forked() {
     GENERATION.fetch_add(1, Ordering::SeqCst);
-    // The lock may have been held by a thread that the child does not have; nobody else runs now.
-    if let Some(mut open) = OPEN.try_lock() {
-        // What it has stays as it is.
-        std::mem::forget(open.take());
-    }
-}
-
-/// A database that connections share.
-#[derive(Debug)]
-pub(crate) struct Opened {
-    pub(crate) database: Database,
-    /// Its folder; none in memory.
-    pub(crate) path: Option<PathBuf>,
-    read_only: bool,
-}
-
-impl Opened {
-    /// The database in folder `path`, or one in memory.
-    pub(crate) fn open(path: Option<PathBuf>, options: OpenOptions) -> mainstem::Result<Arc<Self>> {
-        let read_only = options.read_only;
-        let Some(path) = path else {
-            return Ok(Arc::new(Self { database: Database::in_memory_with(options)?, path: None, read_only }));
-        };
-        let mut open = OPEN.lock();
-        let open = open.get_or_insert_default();
-        open.retain(|_, database| database.strong_count() > 0);
-        let known = path.canonicalize().ok().and_then(|path| open.get(&path)?.upgrade());
-        if let Some(known) = known {
-            if known.read_only && !read_only {
-                let message = format!("{} is open in this process for reading alone", path.display());
-                return Err(mainstem::Error::new(mainstem::ErrorKind::Closed, "55006", message));
-            }
-            if read_only && !known.read_only {
-                let message =
-                    format!("{} is open in this process for writing, too; leave read_only out", path.display());
-                return Err(mainstem::Error::new(mainstem::ErrorKind::Closed, "55006", message));
-            }
-            return Ok(known);
-        }
-        let database = Database::open_with(&path, options).map_err(|e| {
-            let name = path.display().to_string();
-            if e.message().contains(&name) { e } else { e.context(name) }
-        })?;
-        let full = path.canonicalize();
-        let opened = Arc::new(Self { database, path: full.as_ref().ok().cloned(), read_only });
-        if let Ok(path) = full {
-            open.insert(path, Arc::downgrade(&opened));
-        }
-        Ok(opened)
-    }
+    forget_after_fork();
 }
 
 /// A connection, as objects of Python share it.
@@ -93,7 +40,7 @@ pub(crate) struct Session {
     connection: Option<Arc<mainstem::Connection>>,
     /// Statements of the texts that came last, the last one first: a program's texts are the same objects mostly.
     statements: Mutex<VecDeque<(Py<PyString>, OwnedStatement)>>,
-    opened: Mutex<Option<Arc<Opened>>>,
+    database: Mutex<Option<SharedDatabase>>,
     interrupt: InterruptHandle,
     progress: Progress,
     is_closed: AtomicBool,
@@ -101,8 +48,8 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    pub(crate) fn new(opened: Arc<Opened>) -> mainstem::Result<Self> {
-        let connection = opened.database.connect()?;
+    pub(crate) fn new(database: SharedDatabase) -> mainstem::Result<Self> {
+        let connection = database.database().connect()?;
         Ok(Self {
             id: SESSIONS.fetch_add(1, Ordering::Relaxed) + 1,
             turn: ReentrantMutex::new(()),
@@ -110,7 +57,7 @@ impl Session {
             progress: connection.progress(),
             connection: Some(Arc::new(connection)),
             statements: Mutex::default(),
-            opened: Mutex::new(Some(opened)),
+            database: Mutex::new(Some(database)),
             is_closed: AtomicBool::new(false),
             generation: GENERATION.load(Ordering::SeqCst),
         })
@@ -183,8 +130,8 @@ impl Session {
     }
 
     /// The database, while it is open.
-    pub(crate) fn opened(&self) -> Option<Arc<Opened>> {
-        self.opened.lock().clone()
+    pub(crate) fn database(&self) -> Option<SharedDatabase> {
+        self.database.lock().clone()
     }
 
     /// Closes the connection: what is open is rolled back. With its last connection the database is closed.
@@ -200,14 +147,8 @@ impl Session {
         {
             connection.execute("ROLLBACK")?;
         }
-        let mut open = OPEN.lock();
-        match self.opened.lock().take().map(Arc::try_unwrap) {
-            Some(Ok(last)) => {
-                open.get_or_insert_default().retain(|_, database| database.strong_count() > 0);
-                last.database.close()
-            }
-            _ => Ok(()),
-        }
+        let database = self.database.lock().take();
+        database.map_or(Ok(()), SharedDatabase::close)
     }
 }
 
@@ -223,6 +164,6 @@ impl Drop for Session {
         // Another process has it.
         std::mem::forget(std::mem::take(&mut *self.statements.lock()));
         std::mem::forget(self.connection.take());
-        std::mem::forget(self.opened.lock().take());
+        std::mem::forget(self.database.lock().take());
     }
 }

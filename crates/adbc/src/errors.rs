@@ -1,0 +1,70 @@
+//! Errors of the engine as ADBC's.
+
+use std::ffi::c_char;
+
+use adbc_core::error::{Error, Status};
+use mainstem::ErrorKind;
+use mainstem::arrow::error::ArrowError;
+
+/// The error of ADBC for an error of the engine: its SQLSTATE, and where it stands in the statement as a detail.
+pub(crate) fn adbc(error: &mainstem::Error) -> Error {
+    let mut details = Vec::new();
+    if let Some(position) = error.position() {
+        details.push(("mainstem.position".to_owned(), position.to_string().into_bytes()));
+    }
+    if let Some(object) = error.object() {
+        details.push(("mainstem.object".to_owned(), object.name.join(".").into_bytes()));
+    }
+    let mut sqlstate = [0; 5];
+    for (to, from) in sqlstate.iter_mut().zip(error.sqlstate().bytes()) {
+        *to = c_char::try_from(from).unwrap_or_default();
+    }
+    Error {
+        message: error.message().to_owned(),
+        status: status(error),
+        vendor_code: 0,
+        sqlstate,
+        details: (!details.is_empty()).then_some(details),
+    }
+}
+
+/// An error of the use of the driver itself.
+pub(crate) fn misuse(status: Status, message: impl Into<String>) -> Error {
+    Error::with_message_and_status(message, status)
+}
+
+/// What a stream that the program has bound fails with.
+pub(crate) fn of_stream(error: &ArrowError) -> Error {
+    misuse(Status::InvalidData, format!("the stream that is bound has failed: {error}"))
+}
+
+/// As an error of a stream of Arrow, which has a text and nothing else: the text begins with the SQLSTATE.
+pub(crate) fn in_stream(error: &mainstem::Error) -> ArrowError {
+    ArrowError::ExternalError(format!("{}: {}", error.sqlstate(), error.message()).into())
+}
+
+fn status(error: &mainstem::Error) -> Status {
+    match error.sqlstate() {
+        "57014" => return Status::Cancelled,
+        "0A000" => return Status::NotImplemented,
+        "42P01" | "42703" | "42883" | "42704" | "3F000" | "02000" | "26000" => return Status::NotFound,
+        "42P07" | "42P06" | "42710" | "42701" => return Status::AlreadyExists,
+        "40001" => return Status::IO,
+        _ => {}
+    }
+    match error.sqlstate().get(..2) {
+        Some("22" | "21") => return Status::InvalidData,
+        Some("23") => return Status::Integrity,
+        Some("08" | "25" | "34" | "55") => return Status::InvalidState,
+        Some("42") => return Status::InvalidArguments,
+        _ => {}
+    }
+    match error.kind() {
+        ErrorKind::Invalid => Status::InvalidArguments,
+        ErrorKind::NotFound => Status::NotFound,
+        ErrorKind::Constraint => Status::Integrity,
+        ErrorKind::Conflict | ErrorKind::Corrupt | ErrorKind::Io | ErrorKind::Full => Status::IO,
+        ErrorKind::Closed => Status::InvalidState,
+        _ => Status::Internal,
+    }
+}
