@@ -133,6 +133,12 @@ impl Cursor {
         drop(before);
     }
 
+    /// Forgets the rows of the statement before one that has failed.
+    fn forget(&self) {
+        let before = std::mem::replace(&mut *self.state.lock(), State { row_count: -1, ..State::default() });
+        drop(before);
+    }
+
     /// Takes over that a statement ran many times.
     pub(crate) fn set_written(&self, rows: u64) {
         let row_count = i64::try_from(rows).unwrap_or(i64::MAX);
@@ -294,8 +300,8 @@ impl Cursor {
     ) -> PyResult<Bound<'py, Self>> {
         let py = slf.py();
         slf.get().check_open(py)?;
-        let outcome = slf.get().target.execute(py, sql, params.as_ref())?;
-        slf.get().set(outcome);
+        let outcome = slf.get().target.execute(py, sql, params.as_ref());
+        slf.get().set(outcome.inspect_err(|_| slf.get().forget())?);
         Ok(slf)
     }
 
@@ -307,8 +313,8 @@ impl Cursor {
     ) -> PyResult<Bound<'py, Self>> {
         let py = slf.py();
         slf.get().check_open(py)?;
-        let written = slf.get().target.execute_many(py, sql, rows)?;
-        slf.get().set_written(written);
+        let written = slf.get().target.execute_many(py, sql, rows);
+        slf.get().set_written(written.inspect_err(|_| slf.get().forget())?);
         Ok(slf)
     }
 
@@ -339,8 +345,11 @@ impl Cursor {
 
     /// Frees the result. The cursor cannot be used any more.
     fn close(&self) {
-        let state = State { is_closed: true, row_count: -1, ..State::default() };
-        let before = std::mem::replace(&mut *self.state.lock(), state);
+        let mut state = self.state.lock();
+        // How many rows were written can be asked for later.
+        let row_count = state.row_count;
+        let before = std::mem::replace(&mut *state, State { is_closed: true, row_count, ..State::default() });
+        drop(state);
         drop(before);
     }
 

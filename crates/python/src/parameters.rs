@@ -320,7 +320,7 @@ fn interval<'a>(delta: &Bound<'_, PyAny>) -> PyResult<Value<'a>> {
     Ok(Value::Text(format!("{days} days {}.{:06} seconds", micros / MICROS_OF_SECOND, micros % MICROS_OF_SECOND)))
 }
 
-fn numpy_value<'a>(object: &Bound<'_, PyAny>) -> PyResult<Value<'a>> {
+fn numpy_value<'a, 'py>(object: &Bound<'py, PyAny>) -> PyResult<Value<'a>> {
     let py = object.py();
     if !object.hasattr(intern!(py, "dtype"))? {
         return Err(errors::misuse(py, "ProgrammingError", "42804", "a type of NumPy cannot be a parameter"));
@@ -333,8 +333,14 @@ fn numpy_value<'a>(object: &Bound<'_, PyAny>) -> PyResult<Value<'a>> {
         if py.import("numpy")?.call_method1("isnat", (object,))?.extract()? {
             return Ok(Value::Plain(ValueRef::Null));
         }
-        let name = if kind == "M" { "datetime64[us]" } else { "timedelta64[us]" };
-        let whole = object.call_method1("astype", (name,))?;
+        let (fine, coarse) =
+            if kind == "M" { ("datetime64[us]", "datetime64[Y]") } else { ("timedelta64[us]", "timedelta64[W]") };
+        let whole = object.call_method1("astype", (fine,))?;
+        // NumPy takes what microseconds do not reach for another time.
+        let years = |value: &Bound<'py, PyAny>| value.call_method1("astype", (coarse,));
+        if !years(&whole)?.eq(years(object)?)? {
+            return Err(errors::data_error(py, "22008", "the time is out of range"));
+        }
         if !whole.eq(object)? {
             return Err(too_fine(py));
         }

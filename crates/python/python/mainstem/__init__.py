@@ -60,8 +60,16 @@ paramstyle = "qmark"
 
 T = TypeVar("T")
 
+
+def _forked() -> None:
+    global _default
+    _mainstem.forked()
+    # The child's own, when it asks for one.
+    _default = None
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_mainstem.forked)
+    os.register_at_fork(after_in_child=_forked)
 
 
 atexit.register(_mainstem.ending)
@@ -138,9 +146,14 @@ class Connection(_mainstem.Connection):
         self.execute('SAVEPOINT "mainstem block"')
         try:
             yield self
-        except BaseException:
-            self.execute('ROLLBACK TO SAVEPOINT "mainstem block"')
-            self.execute('RELEASE SAVEPOINT "mainstem block"')
+        except BaseException as raised:
+            try:
+                self.execute('ROLLBACK TO SAVEPOINT "mainstem block"')
+                self.execute('RELEASE SAVEPOINT "mainstem block"')
+            except Error as error:
+                # A conflict has ended the whole transaction, whose savepoints went with it: it says more.
+                if error.sqlstate != "25P02":
+                    raise error from raised
             raise
         self.execute('RELEASE SAVEPOINT "mainstem block"')
 
@@ -213,7 +226,7 @@ class Connection(_mainstem.Connection):
     def copy_out(self, sql: str, target: Any) -> int:
         """Runs a ``COPY ... TO STDOUT`` into ``target``: a path, or something with ``write`` that takes bytes."""
         if isinstance(target, (str, os.PathLike)):
-            with open(target, "wb") as file:
+            with _FileOnceWritten(target) as file:
                 return self._copy_out(sql, file.write)
         return self._copy_out(sql, target.write)
 
@@ -253,6 +266,28 @@ class Connection(_mainstem.Connection):
         self.execute(f"UNLOAD DATABASE TO {_literal(os.fspath(folder))}")
 
 
+class _FileOnceWritten:
+    """A file that is made, or emptied, when there is something to write: a statement that is refused leaves it alone."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = path
+        self._file: Any = None
+
+    def write(self, data: bytes) -> None:
+        if self._file is None:
+            self._file = open(self._path, "wb")
+        self._file.write(data)
+
+    def __enter__(self) -> _FileOnceWritten:
+        return self
+
+    def __exit__(self, kind: Any, value: Any, traceback: Any) -> None:
+        if kind is None:
+            self.write(b"")
+        if self._file is not None:
+            self._file.close()
+
+
 class Appender:
     """Rows that are inserted into one table, many at a time.
 
@@ -279,9 +314,17 @@ class Appender:
             self.flush()
 
     def flush(self) -> int:
-        """Inserts the rows that were added since the last time, all or none."""
-        rows, self._rows = self._rows, []
-        return self._connection.executemany(self._insert, rows).rowcount if rows else 0
+        """Inserts the rows that were added since the last time, all or none. When it fails they are kept, for another try;
+        ``discard`` forgets them."""
+        if not self._rows:
+            return 0
+        written = self._connection.executemany(self._insert, self._rows).rowcount
+        self._rows = []
+        return written
+
+    def discard(self) -> None:
+        """Forgets the rows that were not inserted yet."""
+        self._rows = []
 
     def close(self) -> int:
         """As ``flush``, for the last time."""

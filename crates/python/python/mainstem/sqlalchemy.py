@@ -12,13 +12,14 @@ leaves them out of CREATE TABLE, with a warning.
 from __future__ import annotations
 
 import sys
+import warnings
 from typing import Any
 
-from sqlalchemy import exc, pool, schema, types, util
+from sqlalchemy import exc, pool, types, util
 from sqlalchemy.dialects.postgresql import base as postgresql
 from sqlalchemy.engine import default, interfaces, reflection
-from sqlalchemy.sql import compiler
 from sqlalchemy.sql.compiler import InsertmanyvaluesSentinelOpts
+
 
 __all__ = ["MainstemDialect"]
 
@@ -31,6 +32,18 @@ class MainstemCompiler(postgresql.PGCompiler):
 
     def visit_ilike_case_insensitive_operand(self, element: Any, **kw: Any) -> Any:
         return element.element._compiler_dispatch(self, **kw)
+
+    def visit_frame_clause(self, frameclause: Any, **kw: Any) -> str:
+        # Frames have no parameters.
+        clause: str = super().visit_frame_clause(frameclause, **{**kw, "literal_execute": True})
+        return clause
+
+    def visit_truediv_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
+        # A cast to NUMERIC, which SQLAlchemy adds where it does not know the divisor's type, would cut it to ten digits.
+        if binary.left.type._type_affinity in (types.Numeric, types.Float):
+            return f"{self.process(binary.left, **kw)} / {self.process(binary.right, **kw)}"
+        quotient: str = super().visit_truediv_binary(binary, operator, **kw)
+        return quotient
 
     def visit_sequence(self, sequence: Any, **kw: Any) -> str:
         raise exc.CompileError(f"sequence {sequence.name}: use identity columns (Identity) instead of sequences")
@@ -47,16 +60,23 @@ class MainstemDDLCompiler(postgresql.PGDDLCompiler):
     def visit_foreign_key_constraint(self, constraint: Any, **kw: Any) -> Any:
         if "foreign_keys" not in self.dialect.omit:
             return super().visit_foreign_key_constraint(constraint, **kw)
-        util.warn("foreign keys are left out, as omit=foreign_keys in the URL says: nothing checks them")
+        warnings.warn("foreign keys are left out, as omit=foreign_keys says: nothing checks them", stacklevel=2)
         return None
 
     def visit_create_index(self, create: Any, **kw: Any) -> Any:
         index = create.element
         if index.unique:
             raise exc.CompileError(f"index {index.name}: a UNIQUE constraint is needed instead of a unique index")
-        raise exc.CompileError(
-            f"index {index.name}: Mainstem has no indexes beside keys; omit=indexes in the URL leaves them out"
-        )
+        if "indexes" not in self.dialect.omit:
+            raise exc.CompileError(
+                f"index {index.name}: Mainstem has no indexes beside keys; omit=indexes in the URL leaves them out"
+            )
+        warnings.warn("indexes are left out, as omit=indexes says", stacklevel=2)
+        # SQLAlchemy runs a statement in any case.
+        return "SELECT 1"
+
+    def visit_drop_index(self, drop: Any, **kw: Any) -> Any:
+        return "SELECT 1" if "indexes" in self.dialect.omit else super().visit_drop_index(drop, **kw)
 
     def visit_computed_column(self, generated: Any, **kw: Any) -> str:
         raise exc.CompileError("Mainstem has no computed columns")
@@ -97,14 +117,6 @@ class MainstemIdentifierPreparer(postgresql.PGIdentifierPreparer):
     """Names."""
 
 
-class MainstemExecutionContext(default.DefaultExecutionContext):
-    """Runs of statements."""
-
-    def create_server_side_cursor(self) -> Any:
-        # A cursor's rows are streamed in any case.
-        return self._dbapi_connection.cursor()
-
-
 def _numeric(row: Any) -> Any:
     return types.NUMERIC(row["numeric_precision"], row["numeric_scale"])
 
@@ -139,7 +151,6 @@ class MainstemDialect(default.DefaultDialect):
     ddl_compiler = MainstemDDLCompiler
     type_compiler_cls = MainstemTypeCompiler
     preparer = MainstemIdentifierPreparer
-    execution_ctx_cls = MainstemExecutionContext
     construct_arguments = postgresql.PGDialect.construct_arguments
 
     default_paramstyle = "qmark"
@@ -159,9 +170,9 @@ class MainstemDialect(default.DefaultDialect):
     supports_native_enum = False
     supports_native_uuid = True
     supports_sane_rowcount = True
-    supports_sane_multi_rowcount = False
+    supports_sane_multi_rowcount = True
     supports_sequences = False
-    supports_server_side_cursors = True
+    supports_server_side_cursors = False
     supports_smallserial = True
     supports_virtual_generated_columns = False
     returns_native_bytes = True
@@ -247,17 +258,20 @@ class MainstemDialect(default.DefaultDialect):
         name: str = connection.exec_driver_sql("SELECT current_schema()").scalar()
         return name
 
-    def get_isolation_level_values(self, dbapi_connection: Any) -> list[str]:
-        return ["SNAPSHOT", "REPEATABLE READ", "AUTOCOMMIT"]
+    # Whatever the level, transactions are snapshots, which is more than all of these ask for.
 
-    def get_default_isolation_level(self, dbapi_connection: Any) -> str:
-        return "SNAPSHOT"
+    def get_isolation_level_values(self, dbapi_connection: Any) -> list[str]:
+        return ["AUTOCOMMIT", "READ COMMITTED", "READ UNCOMMITTED", "REPEATABLE READ"]
 
     def get_isolation_level(self, dbapi_connection: Any) -> str:
-        return "AUTOCOMMIT" if dbapi_connection.autocommit else "SNAPSHOT"
+        if dbapi_connection.autocommit:
+            return "AUTOCOMMIT"
+        level: str = getattr(dbapi_connection, "_isolation_level", "REPEATABLE READ")
+        return level
 
     def set_isolation_level(self, dbapi_connection: Any, level: str) -> None:
         dbapi_connection.autocommit = level == "AUTOCOMMIT"
+        dbapi_connection._isolation_level = level
 
     def detect_autocommit_setting(self, dbapi_connection: Any) -> bool:
         return bool(dbapi_connection.autocommit)
@@ -380,7 +394,6 @@ class MainstemDialect(default.DefaultDialect):
             "nullable": row["is_nullable"] == "YES",
             "default": row["column_default"],
             "autoincrement": is_identity,
-            "comment": None,
         }
         if is_identity:
             column["identity"] = {
@@ -414,7 +427,7 @@ class MainstemDialect(default.DefaultDialect):
     def get_pk_constraint(self, connection: Any, table_name: str, schema: str | None = None, **kw: Any) -> Any:
         keys = self._keys(connection, table_name, schema, "PRIMARY KEY")
         for name, columns in keys.items():
-            return {"constrained_columns": columns, "name": name, "comment": None}
+            return {"constrained_columns": columns, "name": name}
         return reflection.ReflectionDefaults.pk_constraint()
 
     @reflection.cache
@@ -422,7 +435,7 @@ class MainstemDialect(default.DefaultDialect):
         self, connection: Any, table_name: str, schema: str | None = None, **kw: Any
     ) -> list[Any]:
         keys = self._keys(connection, table_name, schema, "UNIQUE")
-        return [{"name": name, "column_names": columns, "comment": None} for name, columns in keys.items()]
+        return [{"name": name, "column_names": columns} for name, columns in keys.items()]
 
     @reflection.cache
     def get_check_constraints(
@@ -439,7 +452,7 @@ class MainstemDialect(default.DefaultDialect):
         )
         # The text stands in parentheses, which CHECK adds again.
         return [
-            {"name": row["constraint_name"], "sqltext": row["check_clause"][1:-1], "comment": None} for row in rows
+            {"name": row["constraint_name"], "sqltext": row["check_clause"][1:-1]} for row in rows
         ]
 
     def get_foreign_keys(self, connection: Any, table_name: str, schema: str | None = None, **kw: Any) -> list[Any]:
@@ -461,16 +474,6 @@ class MainstemDialect(default.DefaultDialect):
     def get_table_comment(self, connection: Any, table_name: str, schema: str | None = None, **kw: Any) -> Any:
         raise NotImplementedError("Mainstem has no comments")
 
-    def get_table_options(self, connection: Any, table_name: str, schema: str | None = None, **kw: Any) -> Any:
-        self._found(connection, table_name, schema)
-        return {}
-
-
-def _omit_indexes(target: Any, connection: Any, **kw: Any) -> None:
-    """Does nothing: see ``_create_index``."""
-
 
 if "alembic" in sys.modules:
     import mainstem.alembic  # noqa: F401
-
-del compiler, schema
