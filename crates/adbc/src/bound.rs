@@ -140,7 +140,11 @@ impl RecordBatchReader for Repeated {
 }
 
 /// `statement`, where parameters whose context tells no type have those of the columns of `bound`.
-fn typed(connection: &Arc<Connection>, statement: OwnedStatement, bound: &SchemaRef) -> mainstem::Result<OwnedStatement> {
+fn typed(
+    connection: &Arc<Connection>,
+    statement: OwnedStatement,
+    bound: &SchemaRef,
+) -> mainstem::Result<OwnedStatement> {
     let types = statement.statement().parameter_types()?;
     if types.iter().all(Option::is_some) || types.len() != bound.fields().len() {
         return Ok(statement);

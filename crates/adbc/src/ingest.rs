@@ -3,8 +3,8 @@
 //! The stream is a table of the program for one statement: `INSERT INTO ... SELECT`, or `CREATE TABLE ... AS SELECT`. So
 //! values are checked and converted as those of any query, and all of the rows go in or none.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use adbc_core::error::{Result, Status};
 use adbc_core::options::{IngestMode, OptionStatement, OptionValue};

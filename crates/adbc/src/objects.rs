@@ -171,9 +171,8 @@ impl Objects<'_> {
     fn constraints(&self, schema: &str, table: &str) -> mainstem::Result<Values> {
         let sql = "SELECT constraint_name, constraint_type FROM information_schema.table_constraints \
                    WHERE table_schema = $1 AND table_name = $2 ORDER BY constraint_type DESC, 1";
-        let constraints = self.rows(sql, &[&schema, &table], |row| {
-            Ok((row.get::<Option<String>>(0)?, row.get::<String>(1)?))
-        })?;
+        let constraints =
+            self.rows(sql, &[&schema, &table], |row| Ok((row.get::<Option<String>>(0)?, row.get::<String>(1)?)))?;
         let of_key = "SELECT column_name FROM information_schema.key_column_usage \
                       WHERE table_schema = $1 AND table_name = $2 AND constraint_name = $3 ORDER BY ordinal_position";
         let of_check = "SELECT column_name FROM information_schema.constraint_column_usage \

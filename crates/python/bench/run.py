@@ -2,8 +2,8 @@
 
     python bench/run.py [--quick] [CASE ...]
 
-Each case runs in turns, as often as `RUNS` says; medians count. Every answer is checked. It needs duckdb, polars, pyarrow and
-pandas, and a release build of the module.
+Each case runs in turns, as often as `RUNS` says; medians count. Every answer is checked. It needs duckdb, polars, pyarrow,
+pandas, adbc-driver-manager and a release build of the module.
 """
 
 from __future__ import annotations
@@ -228,6 +228,52 @@ def scan_pandas(rows: int, folder: str) -> Case:
     }
 
 
+def adbc(kind: str, folder: str) -> Any:
+    path = tempfile.mkdtemp(dir=folder)
+    if kind == "mainstem":
+        import mainstem.adbc
+
+        return mainstem.adbc.connect(path, options={"mainstem.synchronous": "off"})
+    import adbc_driver_duckdb.dbapi
+
+    return adbc_driver_duckdb.dbapi.connect(f"{path}/db")
+
+
+def frame_of(rows: int) -> pd.DataFrame:
+    return pd.DataFrame({"k": range(rows), "v": [f"row {k}" for k in range(rows)], "x": [k / 7 for k in range(rows)]})
+
+
+def to_sql(rows: int, folder: str) -> Case:
+    frame = frame_of(rows)
+
+    def run(kind: str) -> float:
+        con = adbc(kind, folder)
+
+        def work() -> None:
+            frame.to_sql("t", con, index=False)
+            con.commit()
+
+        took = timed(work)
+        with con.cursor() as cursor:
+            cursor.execute("SELECT count(*), sum(k) FROM t")
+            assert cursor.fetchone() == (rows, rows * (rows - 1) // 2)
+        con.close()
+        return took
+
+    return {kind: (lambda kind=kind: run(kind)) for kind in ("mainstem", "duckdb")}
+
+
+def read_sql(rows: int, folder: str) -> Case:
+    frame = frame_of(rows)
+    cons = {kind: adbc(kind, folder) for kind in ("mainstem", "duckdb")}
+    for con in cons.values():
+        frame.to_sql("t", con, index=False)
+        con.commit()
+    check = lambda got: len(got) == rows and int(got["k"].sum()) == rows * (rows - 1) // 2
+    run = lambda con: timed(lambda: pd.read_sql("SELECT * FROM t", con), check)
+    return {kind: (lambda con=con: run(con)) for kind, con in cons.items()}
+
+
 CASES: dict[str, tuple[Callable[[int, str], Case], int]] = {
     "executemany, 3 columns": (executemany, 1_000_000),
     "execute, inserts": (loop_inserts, 200_000),
@@ -238,6 +284,8 @@ CASES: dict[str, tuple[Callable[[int, str], Case], int]] = {
     "append of an Arrow table": (append, 10_000_000),
     "scan of an Arrow table": (scan, 10_000_000),
     "scan of a pandas frame": (scan_pandas, 10_000_000),
+    "to_sql by ADBC": (to_sql, 1_000_000),
+    "read_sql by ADBC": (read_sql, 1_000_000),
 }
 
 

@@ -4,8 +4,8 @@
 //! which it must not touch: what belongs to another generation is neither used nor closed.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use mainstem::{InterruptHandle, OwnedStatement, Progress, SharedDatabase, forget_after_fork};

@@ -11,8 +11,8 @@ use mainstem::{Error, InsertRows, OwnedStatement, StatementOutcome, number_place
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use crate::session::Session;
 use crate::parameters::{Named, Row, Values};
+use crate::session::Session;
 use crate::{errors, tables, waiting};
 
 /// Rows between two looks at signals while values are taken from Python.

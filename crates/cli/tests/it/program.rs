@@ -32,9 +32,14 @@ impl Run {
     }
 }
 
+/// The program: the one that was built, or that of `MAINSTEM_PROGRAM`, a wheel's for example.
+pub fn path() -> std::ffi::OsString {
+    std::env::var_os("MAINSTEM_PROGRAM").unwrap_or_else(|| env!("CARGO_BIN_EXE_mainstem").into())
+}
+
 /// The program, with nothing on its standard input.
 pub fn command() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_mainstem"));
+    let mut command = Command::new(path());
     command.stdin(Stdio::null()).env_remove("RUST_BACKTRACE");
     command
 }

@@ -70,7 +70,15 @@ impl Statement<'_> {
         let Some(insert) = self.insert_of_parameters()? else { return Ok(None) };
         let columns: Vec<&str> = insert.columns.iter().map(String::as_str).collect();
         let kept = KeptRows::of_columns(&insert.table, &columns)?.bound_as(insert.types);
-        Ok(Some(InsertRows { statement: self, kept, parameters: insert.parameters, seen: 0, inserted: 0, is_refused: false, scope: None }))
+        Ok(Some(InsertRows {
+            statement: self,
+            kept,
+            parameters: insert.parameters,
+            seen: 0,
+            inserted: 0,
+            is_refused: false,
+            scope: None,
+        }))
     }
 }
 

@@ -39,7 +39,8 @@ pub(crate) use extensions::{
 pub(crate) use mainstem_postgres::sqlstate as state;
 pub(crate) use parse::{
     Describe, ExportFormat, Maintenance, Parameterized, PreparedStatement, Script, Several, Statement, Template,
-    Transfer, TransferOf, begins_transaction, is_of_values, may_be_several, may_have_query, parameterize, parse, parse_template,
+    Transfer, TransferOf, begins_transaction, is_of_values, may_be_several, may_have_query, parameterize, parse,
+    parse_template,
 };
 pub use parse::{copy_stream, number_placeholders, split_statements};
 pub(crate) use refuse::{RELATIONS_MAX, check_query, check_tables};

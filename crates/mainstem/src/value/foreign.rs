@@ -16,8 +16,8 @@ use mainstem_postgres::types::{UUID, sql_type};
 use mainstem_storage::schema::DataType;
 use mainstem_storage::{Error, Result};
 
-use super::{ResultColumn, ValueRows};
 use super::batch::BatchRows;
+use super::{ResultColumn, ValueRows};
 
 /// The name by which Arrow's fields say that they are of UUIDs.
 const EXTENSION: &str = "ARROW:extension:name";
