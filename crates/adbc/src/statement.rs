@@ -90,11 +90,14 @@ impl MainstemStatement {
             }
             Ok(last)
         };
-        run_all().map_err(|error: mainstem::Error| match error.sqlstate() {
-            "42P02" | "42601" if text.contains('?') && number_placeholders(text) != text => {
-                misuse(Status::InvalidState, format!("{}; its parameters have no values bound", error.message()))
+        run_all().map_err(|error: mainstem::Error| {
+            let mut told = adbc(&error);
+            let has_marks = || number_placeholders(text) != text;
+            if error.sqlstate() == "42P02" || (error.sqlstate() == "42601" && has_marks()) {
+                told.status = Status::InvalidState;
+                told.message.push_str("; its parameters have no values bound");
             }
-            _ => adbc(&error),
+            told
         })
     }
 

@@ -22,7 +22,7 @@ pub struct Terminal {
 impl Terminal {
     /// None where there is no `script`.
     pub fn new(home: &Path, arguments: &str) -> Option<Self> {
-        let shell = format!("exec '{}' {arguments}", program::path().display());
+        let shell = format!("exec '{}' {arguments}", super::program::path().display());
         let mut command = Command::new("script");
         command
             .args(["-q", "-e", "-c", &shell, "/dev/null"])
