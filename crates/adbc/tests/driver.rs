@@ -192,8 +192,8 @@ fn objects_are_told_as_deep_as_wanted() {
         "CREATE TABLE t (k INT PRIMARY KEY, CHECK (k > 0)); CREATE SCHEMA s; CREATE VIEW s.v AS SELECT 1 AS x",
     )
     .unwrap();
-    let told = |depth, schema, table| {
-        let rows = connection.get_objects(depth, None, schema, table, None, None).unwrap();
+    let told_of = |depth, schema, table, types| {
+        let rows = connection.get_objects(depth, None, schema, table, types, None).unwrap();
         let batches: Vec<_> = rows.map(|batch| batch.unwrap()).collect();
         let mut text = Vec::new();
         let mut writer = mainstem::arrow::json::LineDelimitedWriter::new(&mut text);
@@ -201,6 +201,9 @@ fn objects_are_told_as_deep_as_wanted() {
         writer.finish().unwrap();
         String::from_utf8(text).unwrap()
     };
+    let told = |depth, schema, table| told_of(depth, schema, table, None);
+    let views = told_of(ObjectDepth::Tables, None, None, Some(vec!["view", "no type"]));
+    assert!(views.contains("\"v\"") && !views.contains("\"t\""), "{views}");
     let catalogs = told(ObjectDepth::Catalogs, None, None);
     assert!(catalogs.contains("mainstem") && !catalogs.contains("public"), "{catalogs}");
     let schemas = told(ObjectDepth::Schemas, None, None);

@@ -335,11 +335,14 @@ fn numpy_value<'a, 'py>(object: &Bound<'py, PyAny>) -> PyResult<Value<'a>> {
         }
         let (fine, coarse) =
             if kind == "M" { ("datetime64[us]", "datetime64[Y]") } else { ("timedelta64[us]", "timedelta64[W]") };
-        let whole = object.call_method1("astype", (fine,))?;
-        // NumPy takes what microseconds do not reach for another time.
+        let out_of_range = || errors::data_error(py, "22008", "the time is out of range");
+        // Newer versions of NumPy refuse what microseconds do not reach; older ones take it for another time.
+        let whole = object
+            .call_method1("astype", (fine,))
+            .map_err(|error| if error.is_instance_of::<PyOverflowError>(py) { out_of_range() } else { error })?;
         let years = |value: &Bound<'py, PyAny>| value.call_method1("astype", (coarse,));
         if !years(&whole)?.eq(years(object)?)? {
-            return Err(errors::data_error(py, "22008", "the time is out of range"));
+            return Err(out_of_range());
         }
         if !whole.eq(object)? {
             return Err(too_fine(py));

@@ -117,9 +117,13 @@ def text(cursor: Cursor) -> str:
     lines = [rule("┌", "┬", "┐"), line(names), line(types), rule("├", "┼", "┤")]
     lines += [line(row) for row in cells]
     lines.append(rule("└", "┴", "┘"))
-    more = f", {len(cells)} shown" if rows > len(cells) else ""
-    lines.append(f"{rows} row{'' if rows == 1 else 's'} x {len(names)} column{'' if len(names) == 1 else 's'}{more}")
+    lines.append(_size(rows, names, cells))
     return "\n".join(lines)
+
+
+def _size(rows: int, names: list[str], cells: list[list[str]]) -> str:
+    more = f", {len(cells)} shown" if rows > len(cells) else ""
+    return f"{rows} row{'' if rows == 1 else 's'} x {len(names)} column{'' if len(names) == 1 else 's'}{more}"
 
 
 def html(cursor: Cursor) -> str | None:
@@ -129,8 +133,5 @@ def html(cursor: Cursor) -> str | None:
     rows, names, types, cells = _cells(cursor)
     head = "".join(f"<th>{_html.escape(name)}<br><small>{_html.escape(kind)}</small></th>" for name, kind in zip(names, types))
     body = "".join("<tr>" + "".join(f"<td>{_html.escape(value)}</td>" for value in row) + "</tr>" for row in cells)
-    more = f", {len(cells)} shown" if rows > len(cells) else ""
-    return (
-        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-        f"<p>{rows} rows x {len(names)} columns{more}</p>"
-    )
+    size = _size(rows, names, cells)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{size}</p>"
