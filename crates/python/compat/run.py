@@ -25,6 +25,8 @@ COMPAT = ROOT / "crates/python/compat"
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target")
 VENV = TARGET / "compat"
 PYTHON = VENV / "bin/python"
+# Without a test among them the features of shared crates are others, and all of them are built anew.
+TARGETS = ("--lib", "--bin", "mainstem", "--test", "sql_it")
 
 
 def run(*command: object, **options: object) -> None:
@@ -35,7 +37,7 @@ def prepare() -> None:
     aliases = (ROOT / ".cargo/config.toml").read_text()
     packages = re.search(r'^t = "test (.*)"$', aliases, re.M).group(1).split()
     # The same packages as everywhere: Cargo unites their features, and builds once.
-    run("cargo", "build", *packages, "-p", "mainstem-python", "--lib", "--bin", "mainstem", cwd=ROOT)
+    run("cargo", "build", *packages, "-p", "mainstem-python", *TARGETS, cwd=ROOT)
     if not PYTHON.exists():
         run(sys.executable, "-m", "venv", VENV)
     run(PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", ROOT / "crates/python/tests/requirements.txt")
