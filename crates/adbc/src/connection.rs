@@ -2,62 +2,21 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use adbc_core::error::{Result, Status};
 use adbc_core::options::{InfoCode, IsolationLevel, ObjectDepth, OptionConnection, OptionValue};
 use adbc_core::{Connection, Optionable};
 use mainstem::arrow::datatypes::Schema;
-use mainstem::{InterruptHandle, SharedDatabase, TransactionStatus};
+use mainstem::{SharedDatabase, TransactionStatus};
 
-use crate::database::PREFIX;
 use crate::errors::{adbc, misuse};
 use crate::objects::Wanted;
+use crate::options::{PREFIX, VIEWS};
 use crate::results::Reader;
+use crate::session::{CATALOG, Session, literal, quoted};
 use crate::statement::MainstemStatement;
 use crate::{info, objects, options};
-
-/// The name of the only catalog, which names of tables may begin with.
-pub(crate) const CATALOG: &str = "mainstem";
-/// The option for texts and bytes as views.
-pub(crate) const VIEWS: &str = "mainstem.result_views";
-
-/// A session, which its statements share.
-#[derive(Debug)]
-pub(crate) struct Session {
-    pub(crate) connection: Arc<mainstem::Connection>,
-    interrupt: InterruptHandle,
-    autocommit: AtomicBool,
-    /// Whether results keep texts as views.
-    pub(crate) keeps_views: AtomicBool,
-    read_only: bool,
-    /// Closed after the connection.
-    _database: SharedDatabase,
-}
-
-impl Session {
-    /// Begins a transaction for `sql`, if it needs one.
-    pub(crate) fn begin_implicitly(&self, sql: &str) -> Result<()> {
-        if self.autocommit.load(Ordering::Relaxed) {
-            return Ok(());
-        }
-        self.connection.begin_implicitly(sql).map_err(|error| adbc(&error))
-    }
-
-    /// Ends what the session runs, and results of it that are still read.
-    pub(crate) fn interrupt(&self) {
-        self.interrupt.interrupt();
-    }
-}
-
-impl Drop for Session {
-    fn drop(&mut self) {
-        if self.connection.status() != TransactionStatus::Idle {
-            // There is nobody to tell.
-            let _ = self.connection.execute("ROLLBACK");
-        }
-    }
-}
 
 /// A connection: a session with its own transaction and settings.
 #[derive(Debug)]
@@ -65,15 +24,7 @@ pub struct MainstemConnection(Arc<Session>);
 
 impl MainstemConnection {
     pub(crate) fn new(database: SharedDatabase, read_only: bool) -> Result<Self> {
-        let connection = database.database().connect().map_err(|error| adbc(&error))?;
-        Ok(Self(Arc::new(Session {
-            interrupt: connection.interrupt_handle(),
-            connection: Arc::new(connection),
-            autocommit: AtomicBool::new(true),
-            keeps_views: AtomicBool::new(false),
-            read_only,
-            _database: database,
-        })))
+        Session::new(database, read_only).map(|session| Self(Arc::new(session)))
     }
 
     /// Sets the setting `name`, as SET does.
@@ -238,14 +189,4 @@ impl Connection for MainstemConnection {
     fn read_partition(&self, _: impl AsRef<[u8]>) -> Result<Reader> {
         Err(misuse(Status::NotImplemented, "results have no partitions"))
     }
-}
-
-/// `name` in double quotes.
-pub(crate) fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
-}
-
-/// `text` as a literal.
-fn literal(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "''"))
 }

@@ -10,10 +10,8 @@ use percent_encoding::percent_decode_str;
 
 use crate::connection::MainstemConnection;
 use crate::errors::{adbc, misuse};
-use crate::options;
+use crate::options::{self, PREFIX};
 
-/// What options of our own begin with.
-pub(crate) const PREFIX: &str = "mainstem.";
 /// The option that DuckDB's driver has for a path, too.
 const PATH: &str = "path";
 

@@ -13,10 +13,10 @@ use mainstem::arrow::datatypes::SchemaRef;
 use mainstem::{Connection, Error, ErrorKind, ExternalBatches, ExternalTable};
 use parking_lot::Mutex;
 
-use crate::connection::{CATALOG, Session, quoted};
 use crate::errors::{adbc, misuse};
 use crate::options;
 use crate::results::Reader;
+use crate::session::{CATALOG, Session, quoted};
 
 /// The table that rows go into, and how.
 #[derive(Debug, Default)]

@@ -5,7 +5,7 @@
 //! Rust can use [`MainstemDriver`] by the traits of `adbc_core`.
 //!
 //! 1. A database is opened by its options (`database`). Who opens the same folder again in this process shares it.
-//! 2. A connection is a session (`connection`). With autocommit off a statement begins a transaction.
+//! 2. A connection is a session (`connection`, `session`). With autocommit off a statement begins a transaction.
 //! 3. A statement is run as it stands, once for each row that is bound (`statement`, `bound`), or puts its rows into a
 //!    table as one INSERT (`ingest`).
 //! 4. What there is in the database comes out as ADBC's own tables (`objects`, `info`).
@@ -21,6 +21,7 @@ mod bound;
 mod objects;
 mod info;
 mod results;
+mod session;
 mod options;
 mod errors;
 

@@ -14,9 +14,9 @@ use mainstem::arrow::json::ReaderBuilder;
 use mainstem::{Connection, Row, ToValue};
 use serde_json::{Map, Value, json};
 
-use crate::connection::{CATALOG, quoted};
 use crate::errors::{adbc, misuse};
 use crate::results::{Reader, Ready, shown};
+use crate::session::{CATALOG, quoted};
 
 /// The types of tables, as `information_schema` and as ADBC's users know them.
 const TABLE_TYPES: [(&str, &str); 3] =

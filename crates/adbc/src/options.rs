@@ -5,6 +5,11 @@ use adbc_core::options::OptionValue;
 
 use crate::errors::misuse;
 
+/// What options of our own begin with.
+pub(crate) const PREFIX: &str = "mainstem.";
+/// The option for texts and bytes as views.
+pub(crate) const VIEWS: &str = "mainstem.result_views";
+
 /// What option `key` is set to, as text.
 ///
 /// # Errors

@@ -21,11 +21,11 @@ use mainstem::{OwnedStatement, StatementOutcome, number_placeholders};
 use parking_lot::Mutex;
 
 use crate::bound::{BoundRows, Repeated};
-use crate::connection::{Session, VIEWS};
 use crate::errors::{adbc, misuse};
 use crate::ingest::Ingest;
-use crate::options;
+use crate::options::{self, VIEWS};
 use crate::results::{Reader, Ready, Results, shown};
+use crate::session::Session;
 
 /// A statement of a connection.
 #[derive(Debug)]

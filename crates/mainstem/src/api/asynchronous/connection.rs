@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
 use mainstem_storage::row::Value;
 use mainstem_storage::schema::{DataType, TableSchema};
 use mainstem_storage::{Error, Result};
@@ -340,6 +341,15 @@ impl AsyncStatement {
     pub async fn parameter_types(&self) -> Result<Vec<Option<DataType>>> {
         let prepared = self.prepared.clone();
         self.connection.call(move |connection| connection.statement(&prepared).parameter_types()).await
+    }
+
+    /// As [`crate::Statement::schema`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn schema(&self) -> Result<Option<SchemaRef>> {
+        let prepared = self.prepared.clone();
+        self.connection.call(move |connection| connection.statement(&prepared).schema()).await
     }
 
     /// As [`crate::Statement::columns`].
