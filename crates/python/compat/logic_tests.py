@@ -206,7 +206,7 @@ def main() -> int:
         failures += file.failures
     print("\n".join(failures[:200]))
     print(f"{passed} records of {len(paths)} files pass, {len(failures)} fail, {left_out} have no text in Python")
-    return 1 if failures else 0
+    return 1 if failures or not passed else 0
 
 
 if __name__ == "__main__":

@@ -157,6 +157,12 @@ impl Connection {
         Ok(py.detach(|| connection.status()) != TransactionStatus::Idle)
     }
 
+    /// Whether names in FROM may be variables.
+    #[getter]
+    fn replacement_scans(&self) -> bool {
+        self.target.replacement_scans
+    }
+
     /// Whether every statement outside a transaction is one of its own.
     #[getter]
     fn autocommit(&self) -> bool {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import threading
 import uuid
 import warnings
 
@@ -12,6 +13,7 @@ import pytest
 sa = pytest.importorskip("sqlalchemy")
 
 from sqlalchemy.dialects import registry  # noqa: E402
+from sqlalchemy.dialects import postgresql  # noqa: E402
 from sqlalchemy.dialects.postgresql import insert  # noqa: E402
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column, relationship  # noqa: E402
 
@@ -121,13 +123,25 @@ def test_what_is_not_there_is_refused():
     engine = sa.create_engine("mainstem://")
     with pytest.raises(sa.exc.NotSupportedError):
         Base.metadata.create_all(engine)
-    with pytest.raises(sa.exc.CompileError, match="omit=indexes"):
-        sa.Index("i", Customer.__table__.c.name).create(engine)
+    for column in (
+        sa.Column("k", sa.ARRAY(sa.Integer)),
+        sa.Column("k", sa.Interval),
+        sa.Column("k", sa.Time(timezone=True)),
+        sa.Column("k", sa.Integer, sa.Sequence("s")),
+        sa.Column("k", sa.Integer, sa.Computed("1")),
+        sa.Column("k", postgresql.JSONB),
+        sa.Column("k", postgresql.TIMESTAMP(precision=0)),
+    ):
+        with pytest.raises((sa.exc.CompileError, sa.exc.NotSupportedError)):
+            sa.Table("t", sa.MetaData(), column).create(engine)
+    with pytest.raises(sa.exc.CompileError, match="unique index"):
+        copy = Customer.__table__.to_metadata(sa.MetaData())
+        sa.Index("i", sa.func.lower(copy.c.name), unique=True).create(engine)
     with pytest.raises(sa.exc.ArgumentError, match="host"):
         sa.create_engine("mainstem://host/shop").connect()
     with pytest.raises(sa.exc.ArgumentError, match="omit"):
         sa.create_engine("mainstem://?omit=everything").connect()
-    with pytest.warns(UserWarning, match="foreign keys"):
+    with pytest.warns(UserWarning, match="foreign key of b"):
         metadata = sa.MetaData()
         sa.Table("a", metadata, sa.Column("k", sa.Integer, primary_key=True))
         sa.Table("b", metadata, sa.Column("k", sa.Integer, sa.ForeignKey("a.k")))
@@ -196,3 +210,110 @@ def test_alembic(tmp_path):
         sa.Table("fresh", metadata, sa.Column("k", sa.Integer))
         assert [change[0] for change in compare_metadata(context, metadata)] == ["add_table"]
     engine.dispose()
+
+
+def test_connections_in_memory_share_a_database_and_have_the_settings_of_the_url():
+    engine = sa.create_engine("mainstem://?statement_timeout=100s&threads=1", pool_size=8)
+    barrier = threading.Barrier(8)
+
+    def make(number):
+        barrier.wait()
+        with engine.begin() as con:
+            con.exec_driver_sql(f"CREATE TABLE t{number} (k INT)")
+
+    threads = [threading.Thread(target=make, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sa.inspect(engine).get_table_names() == [f"t{number}" for number in range(8)]
+    users = [{"id": 1}]  # noqa: F841 - a variable is no table here
+    with engine.connect() as con:
+        assert [con.exec_driver_sql(f"SHOW {name}").scalar() for name in ("statement_timeout", "threads")] == ["100s", "1"]
+        with pytest.raises(sa.exc.ProgrammingError):
+            con.exec_driver_sql("SELECT * FROM users")
+
+
+def test_expressions(engine):
+    sale = Sale.__table__.c
+    number = decimal.Decimal
+    with engine.begin() as con:
+        con.execute(sa.insert(Customer), [{"id": 3, "name": "x"}])
+        at = datetime.datetime(2026, 11, 28, 12, tzinfo=datetime.timezone.utc)
+        con.execute(sa.insert(Sale), [{"customer_id": 3, "eur": 5, "at": at, "extra": {}}])
+
+        def value(expression):
+            return con.scalar(sa.select(expression))
+
+        assert value(sa.func.sum(sale.customer_id, type_=sa.Float) / 2) == 1.5
+        assert value(sa.type_coerce(sale.customer_id, sa.Float) / 2) == 1.5
+        assert value(sa.literal(7, sa.Numeric) / sa.literal(2, sa.Numeric)) == number("3.5")
+        assert value(sale.customer_id / number("0.00000000015")) == 20_000_000_000
+        assert value(sale.customer_id / 2) == number("1.5") and value(sale.customer_id // 2) == 1
+        day = datetime.timedelta(days=1)
+        assert value(sale.at + day) == at + day and value(sale.at - day) == at - day
+        assert value(sale.at - (at - day)) == day
+        assert con.scalar(sa.select(sa.func.count()).where(sale.at > sa.func.now() - datetime.timedelta(days=100_000))) == 1
+        kind = sa.case((sale.eur > 1, "much"), else_="little").label("kind")
+        assert con.execute(sa.select(kind, sa.func.count()).group_by(kind)).all() == [("much", 1)]
+        assert value(sa.cast(sa.literal(datetime.datetime(2024, 1, 1, 0, 0, 0, 700_000)), postgresql.TIMESTAMP(precision=0))).second == 1
+
+
+def test_unique_indexes_are_constraints_and_circles_of_foreign_keys_are_left_out():
+    engine = sa.create_engine("mainstem://?omit=foreign_keys,indexes")
+    metadata = sa.MetaData()
+    sa.Table("user", metadata, sa.Column("id", sa.Integer, primary_key=True), sa.Column("email", sa.String, unique=True, index=True))
+    key = sa.Column("id", sa.Integer, primary_key=True)
+    sa.Table("a", metadata, key._copy(), sa.Column("b", sa.Integer, sa.ForeignKey("b.id", name="f1")))
+    sa.Table("b", metadata, key._copy(), sa.Column("a", sa.Integer, sa.ForeignKey("a.id", name="f2")))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        metadata.create_all(engine)
+        with engine.begin() as con:
+            con.exec_driver_sql('INSERT INTO "user" (email) VALUES (\'x\')')
+            with pytest.raises(sa.exc.IntegrityError):
+                con.exec_driver_sql('INSERT INTO "user" (email) VALUES (\'x\')')
+        # What is reflected can be made again.
+        reflected = sa.MetaData()
+        reflected.reflect(engine)
+        reflected.create_all(sa.create_engine("mainstem://"))
+        metadata.drop_all(engine)
+    assert sa.inspect(engine).get_table_names() == []
+
+
+def test_a_conflict_inside_a_savepoint_is_one(engine):
+    with engine.begin() as con:
+        con.execute(sa.insert(Customer), [{"id": 1, "name": "x"}])
+    with Session(engine) as session:
+        session.scalars(sa.select(Customer)).all()
+        with engine.begin() as con:
+            con.execute(sa.update(Customer).values(name="y"))
+        with pytest.raises(sa.exc.OperationalError) as raised:
+            with session.begin_nested():
+                session.execute(sa.update(Customer).values(name="z"))
+        assert raised.value.orig.sqlstate == "40001"
+
+
+def test_a_frame_with_an_index_replaces_a_table(engine):
+    pandas = pytest.importorskip("pandas")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for rows in (2, 3):
+            pandas.DataFrame({"k": range(rows)}).to_sql("p", engine, if_exists="replace")
+            assert len(pandas.read_sql("SELECT * FROM p", engine)) == rows
+
+
+def test_alembic_comes_to_rest(engine):
+    pytest.importorskip("alembic")
+    import mainstem.alembic  # noqa: F401
+    from alembic.autogenerate import compare_metadata
+    from alembic.migration import MigrationContext
+
+    with engine.begin() as con:
+        assert compare_metadata(MigrationContext.configure(con), Base.metadata) == []
+        metadata = sa.MetaData()
+        for table in Base.metadata.tables.values():
+            table.to_metadata(metadata)
+        metadata.tables["customer"].c.name.type = sa.String(50)
+        (changes,) = compare_metadata(MigrationContext.configure(con), metadata)
+        assert changes[0][0] == "modify_type"

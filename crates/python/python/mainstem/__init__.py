@@ -177,8 +177,24 @@ class Connection(_mainstem.Connection):
         return self.sql(sql, params)
 
     def session(self) -> Connection:
-        """Another connection to the same database, with a transaction of its own."""
-        return type(self)(of=self, autocommit=self.autocommit)
+        """Another connection to the same database, with a transaction of its own, and the settings that this one was
+        opened with."""
+        made = type(self)(of=self, autocommit=self.autocommit, replacement_scans=self.replacement_scans)
+        made._settings = self._settings
+        made._set_all()
+        return made
+
+    # With which it was opened.
+    _settings: dict[str, Any] = {}
+
+    def _set_all(self) -> None:
+        try:
+            for name, value in self._settings.items():
+                if value is not None:
+                    self.execute(f"SET {_quoted(name)} = {_literal(str(value))}")
+        except BaseException:
+            self.close()
+            raise
 
     def append(self, table: str, data: Any, *, by: str = "name") -> int:
         """Inserts the rows of a frame or an Arrow table, all or none; how many there were. Columns are found by their
@@ -308,10 +324,15 @@ class Appender:
         self._rows: list[tuple[Any, ...]] = []
 
     def append(self, *values: Any) -> None:
-        """Adds a row."""
+        """Adds a row, unless it raises: rows that are inserted then may be refused."""
         self._rows.append(values)
         if len(self._rows) >= 100_000:
-            self.flush()
+            try:
+                self.flush()
+            except BaseException:
+                # Who tries again adds it again.
+                self._rows.pop()
+                raise
 
     def flush(self) -> int:
         """Inserts the rows that were added since the last time, all or none. When it fails they are kept, for another try;
@@ -363,15 +384,8 @@ def connect(
         autocommit=autocommit,
         replacement_scans=replacement_scans,
     )
-    settings = {"synchronous": synchronous, "threads": threads, **(config or {})}
-    try:
-        for name, value in settings.items():
-            if value is None:
-                continue
-            made.execute(f"SET {_quoted(name)} = {_literal(str(value))}")
-    except BaseException:
-        made.close()
-        raise
+    made._settings = {"synchronous": synchronous, "threads": threads, **(config or {})}
+    made._set_all()
     return made
 
 

@@ -93,6 +93,8 @@ class Connection:
     """A connection to a database: a session with its own transaction and settings."""
 
     autocommit: bool
+    @property
+    def replacement_scans(self) -> bool: ...
     def __new__(
         cls,
         path: str | os.PathLike[str] | None = None,

@@ -4,18 +4,20 @@ The SQL is PostgreSQL's as far as Mainstem has it, so its compilers, its types a
 ``sqlalchemy.dialects.postgresql.insert`` (``ON CONFLICT``) serve here. Tables are reflected from
 ``information_schema``.
 
-What Mainstem does not have is refused when a table with it is made: foreign keys, indexes, sequences, computed columns,
-comments. Models made for other databases have foreign keys and indexes often; ``omit=foreign_keys,indexes`` in the URL
-leaves them out of CREATE TABLE, with a warning.
+What Mainstem does not have is refused when a table with it is made: foreign keys, sequences, computed columns. Models that
+were made for other databases have foreign keys often; ``omit=foreign_keys`` in the URL leaves them out, with a warning.
+Indexes change no answer and are left out with a warning in any case; a unique index is a UNIQUE constraint.
 """
 
 from __future__ import annotations
 
+import decimal
 import sys
+import threading
 import warnings
 from typing import Any
 
-from sqlalchemy import exc, pool, types, util
+from sqlalchemy import exc, pool, schema, types, util
 from sqlalchemy.dialects.postgresql import base as postgresql
 from sqlalchemy.engine import default, interfaces, reflection
 from sqlalchemy.sql.compiler import InsertmanyvaluesSentinelOpts
@@ -24,7 +26,16 @@ from sqlalchemy.sql.compiler import InsertmanyvaluesSentinelOpts
 __all__ = ["MainstemDialect"]
 
 _OMITTED = ("foreign_keys", "indexes")
+# SQLAlchemy runs a statement for each definition.
+_NOTHING = "SELECT 1"
+_GREATEST = tuple(2 ** (bits - 1) - 1 for bits in (16, 32, 64))
+_LEAST = tuple(-(2 ** (bits - 1)) for bits in (16, 32, 64))
 _BOOLEANS = {"true": True, "1": True, "on": True, "false": False, "0": False, "off": False}
+
+
+def _left_out(what: str, is_quiet: bool = False) -> None:
+    if not is_quiet:
+        warnings.warn(f"left out: {what}", stacklevel=3)
 
 
 class MainstemCompiler(postgresql.PGCompiler):
@@ -39,11 +50,17 @@ class MainstemCompiler(postgresql.PGCompiler):
         return clause
 
     def visit_truediv_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
-        # A cast to NUMERIC, which SQLAlchemy adds where it does not know the divisor's type, would cut it to ten digits.
-        if binary.left.type._type_affinity in (types.Numeric, types.Float):
-            return f"{self.process(binary.left, **kw)} / {self.process(binary.right, **kw)}"
-        quotient: str = super().visit_truediv_binary(binary, operator, **kw)
-        return quotient
+        # What SQLAlchemy takes for a fraction may be an integer here; and its cast of the divisor to NUMERIC would cut
+        # that to ten digits.
+        kinds = [side.type._type_affinity for side in (binary.left, binary.right)]
+        left, right = self.process(binary.left, **kw), self.process(binary.right, **kw)
+        if any(issubclass(kind, types.Float) for kind in kinds):
+            return f"CAST({left} AS DOUBLE PRECISION) / {right}"
+        if any(issubclass(kind, types.Numeric) for kind in kinds):
+            return f"{left} / {right}"
+        if issubclass(kinds[1], types.Integer):
+            return f"{left} / CAST({right} AS NUMERIC)"
+        return f"({left} * 1.0) / {right}"
 
     def visit_sequence(self, sequence: Any, **kw: Any) -> str:
         raise exc.CompileError(f"sequence {sequence.name}: use identity columns (Identity) instead of sequences")
@@ -60,23 +77,56 @@ class MainstemDDLCompiler(postgresql.PGDDLCompiler):
     def visit_foreign_key_constraint(self, constraint: Any, **kw: Any) -> Any:
         if "foreign_keys" not in self.dialect.omit:
             return super().visit_foreign_key_constraint(constraint, **kw)
-        warnings.warn("foreign keys are left out, as omit=foreign_keys says: nothing checks them", stacklevel=2)
+        _left_out(f"the foreign key of {constraint.table.name} ({', '.join(constraint.column_keys)}): nothing checks it")
         return None
+
+    def visit_add_constraint(self, create: Any, **kw: Any) -> Any:
+        constraint = create.element
+        if isinstance(constraint, schema.ForeignKeyConstraint) and "foreign_keys" in self.dialect.omit:
+            self.visit_foreign_key_constraint(constraint)
+            return _NOTHING
+        return super().visit_add_constraint(create, **kw)
+
+    def visit_drop_constraint(self, drop: Any, **kw: Any) -> Any:
+        if isinstance(drop.element, schema.ForeignKeyConstraint) and "foreign_keys" in self.dialect.omit:
+            return _NOTHING
+        return super().visit_drop_constraint(drop, **kw)
 
     def visit_create_index(self, create: Any, **kw: Any) -> Any:
         index = create.element
-        if index.unique:
-            raise exc.CompileError(f"index {index.name}: a UNIQUE constraint is needed instead of a unique index")
-        if "indexes" not in self.dialect.omit:
-            raise exc.CompileError(
-                f"index {index.name}: Mainstem has no indexes beside keys; omit=indexes in the URL leaves them out"
-            )
-        warnings.warn("indexes are left out, as omit=indexes says", stacklevel=2)
-        # SQLAlchemy runs a statement in any case.
-        return "SELECT 1"
+        if not index.unique:
+            _left_out(f"index {index.name} of {index.table.name}: there are none beside keys", "indexes" in self.dialect.omit)
+            return _NOTHING
+        options = index.dialect_options["postgresql"]
+        if options["where"] is not None or not all(isinstance(part, schema.Column) for part in index.expressions):
+            raise exc.CompileError(f"index {index.name}: a unique index is of columns here, and of all rows")
+        table, name = self.preparer.format_table(index.table), self._prepared_index_name(index)
+        columns = ", ".join(self.preparer.format_column(column) for column in index.expressions)
+        return f"ALTER TABLE {table} ADD CONSTRAINT {name} UNIQUE ({columns})"
 
     def visit_drop_index(self, drop: Any, **kw: Any) -> Any:
-        return "SELECT 1" if "indexes" in self.dialect.omit else super().visit_drop_index(drop, **kw)
+        index = drop.element
+        if not index.unique or index.table is None:
+            return _NOTHING
+        return f"ALTER TABLE {self.preparer.format_table(index.table)} DROP CONSTRAINT {self._prepared_index_name(index)}"
+
+    def get_column_specification(self, column: Any, **kw: Any) -> str:
+        if isinstance(column.default, schema.Sequence) and not column.default.optional:
+            raise exc.CompileError(f"column {column.name}: Mainstem has identity columns (Identity), no sequences")
+        specification: str = super().get_column_specification(column, **kw)
+        return specification
+
+    def get_identity_options(self, options: Any) -> str:
+        # What is told of a table that was reflected is the default, which cannot be spelled.
+        kept = [f"{word} {value}" for word, value in (("INCREMENT BY", options.increment), ("START WITH", options.start)) if value]
+        start, step = options.start or 1, options.increment or 1
+        for word, value, least in (("MINVALUE", options.minvalue, 1), ("MAXVALUE", options.maxvalue, 2**15 - 1)):
+            defaults = (None, least, -1, *_GREATEST) if step > 0 or word == "MAXVALUE" else (None, start, *_LEAST)
+            if value not in defaults:
+                kept.append(f"{word} {value}")
+        if options.cycle:
+            kept.append("CYCLE")
+        return " ".join(kept)
 
     def visit_computed_column(self, generated: Any, **kw: Any) -> str:
         raise exc.CompileError("Mainstem has no computed columns")
@@ -91,34 +141,83 @@ class MainstemDDLCompiler(postgresql.PGDDLCompiler):
 
 
 class MainstemTypeCompiler(postgresql.PGTypeCompiler):
-    """Types. JSON is a text."""
+    """Types. JSON is a text, a NUMERIC without digits has those of a cast to NUMERIC."""
 
     def visit_JSON(self, type_: Any, **kw: Any) -> str:
         return "TEXT"
 
-    visit_JSONB = visit_JSON
+    def visit_JSONB(self, type_: Any, **kw: Any) -> str:
+        raise exc.CompileError("Mainstem has no JSONB; sqlalchemy.JSON is kept as text")
+
+    def visit_ENUM(self, type_: Any, **kw: Any) -> str:
+        raise exc.CompileError("Mainstem has no types of ENUM; sqlalchemy.Enum is kept as text")
+
+    def visit_NUMERIC(self, type_: Any, **kw: Any) -> str:
+        return "NUMERIC(38, 10)" if type_.precision is None else str(super().visit_NUMERIC(type_, **kw))
+
+    def visit_DECIMAL(self, type_: Any, **kw: Any) -> str:
+        return self.visit_NUMERIC(type_, **kw)
 
     def visit_ARRAY(self, type_: Any, **kw: Any) -> str:
         raise exc.CompileError("Mainstem has no columns of arrays")
 
-    def visit_INTERVAL(self, type_: Any, **kw: Any) -> str:
-        raise exc.CompileError("Mainstem has no columns of intervals; sqlalchemy.Interval is kept as a timestamp")
+    def visit_INTERVAL(self, type_: Any, type_expression: Any = None, **kw: Any) -> str:
+        if isinstance(type_expression, schema.Column):
+            raise exc.CompileError("Mainstem has no columns of intervals")
+        return "INTERVAL"
 
     def visit_TIMESTAMP(self, type_: Any, **kw: Any) -> str:
-        return "TIMESTAMP WITH TIME ZONE" if type_.timezone else "TIMESTAMP"
+        return f"TIMESTAMP{_precision(type_)}{' WITH TIME ZONE' if type_.timezone else ''}"
 
     def visit_TIME(self, type_: Any, **kw: Any) -> str:
         if type_.timezone:
             raise exc.CompileError("Mainstem has no TIME WITH TIME ZONE")
-        return "TIME"
+        return f"TIME{_precision(type_)}"
+
+
+def _precision(of_type: Any) -> str:
+    # Casts round to it; columns with one are refused.
+    precision = getattr(of_type, "precision", None)
+    return "" if precision is None else f"({precision})"
 
 
 class MainstemIdentifierPreparer(postgresql.PGIdentifierPreparer):
     """Names."""
 
+    reserved_words = postgresql.RESERVED_WORDS | {"exists", "trim"}
+
+
+class MainstemNumeric(types.Numeric[Any]):
+    """Numbers with digits after the point: an int that stands for one is one, so that it is divided as such."""
+
+    def bind_processor(self, dialect: Any) -> Any:
+        def process(value: Any) -> Any:
+            return decimal.Decimal(value) if type(value) is int else value
+
+        return process
+
 
 def _numeric(row: Any) -> Any:
     return types.NUMERIC(row["numeric_precision"], row["numeric_scale"])
+
+
+class MainstemInterval(postgresql.INTERVAL):
+    """Intervals, of expressions: parameters say what they are, for times minus a text would be a time minus a time."""
+
+    render_bind_cast = True
+
+    @classmethod
+    def adapt_emulated_to_native(cls, interval: Any, **kw: Any) -> Any:
+        return cls(precision=interval.second_precision)
+
+
+def _omitted(wanted: Any) -> tuple[str, ...]:
+    parts = wanted.split(",") if isinstance(wanted, str) else wanted
+    parts = tuple(part.strip() for part in parts if part.strip())
+    unknown = set(parts).difference(_OMITTED)
+    if unknown:
+        raise exc.ArgumentError(f"omit: {', '.join(sorted(unknown))} is none of {', '.join(_OMITTED)}")
+    return parts
 
 
 _TYPES: dict[str, Any] = {
@@ -153,8 +252,10 @@ class MainstemDialect(default.DefaultDialect):
     preparer = MainstemIdentifierPreparer
     construct_arguments = postgresql.PGDialect.construct_arguments
 
-    default_paramstyle = "qmark"
-    bind_typing = interfaces.BindTyping.NONE
+    default_paramstyle = "numeric_dollar"
+    colspecs = {types.Numeric: MainstemNumeric, types.Interval: MainstemInterval}
+    # Of the types above that ask for it: a cast takes a statement off its fast path.
+    bind_typing = interfaces.BindTyping.RENDER_CASTS
     supports_statement_cache = True
     max_identifier_length = 63
     supports_alter = True
@@ -192,13 +293,18 @@ class MainstemDialect(default.DefaultDialect):
     _supports_drop_index_concurrently = False
     _supports_jsonb_subscripting = False
 
-    def __init__(self, json_serializer: Any = None, json_deserializer: Any = None, **kwargs: Any) -> None:
+    def __init__(
+        self, json_serializer: Any = None, json_deserializer: Any = None, omit: Any = (), **kwargs: Any
+    ) -> None:
+        # A value that stands in several places is one parameter, as GROUP BY wants it; the DB-API has question marks.
+        kwargs.setdefault("paramstyle", "numeric_dollar")
         super().__init__(**kwargs)
         self._json_serializer = json_serializer
         self._json_deserializer = json_deserializer
-        self.omit: tuple[str, ...] = ()
+        self.omit = _omitted(omit)
         # The database in memory, which the connections of an engine share.
         self._memory: Any = None
+        self._memory_lock = threading.Lock()
 
     @classmethod
     def import_dbapi(cls) -> Any:
@@ -221,10 +327,7 @@ class MainstemDialect(default.DefaultDialect):
             if not isinstance(value, str):
                 raise exc.ArgumentError(f"{name} is given twice")
             if name == "omit":
-                self.omit = tuple(part for part in value.split(",") if part)
-                unknown = set(self.omit).difference(_OMITTED)
-                if unknown:
-                    raise exc.ArgumentError(f"omit: {', '.join(sorted(unknown))} is none of {', '.join(_OMITTED)}")
+                self.omit = _omitted(value)
             elif name in ("read_only", "replacement_scans"):
                 if value.lower() not in _BOOLEANS:
                     raise exc.ArgumentError(f"{name} is true or false, not {value}")
@@ -232,6 +335,8 @@ class MainstemDialect(default.DefaultDialect):
             elif name in ("memory_limit", "synchronous"):
                 options[name] = value
             elif name == "threads":
+                if not value.isdecimal():
+                    raise exc.ArgumentError(f"threads is a number, not {value}")
                 options[name] = int(value)
             else:
                 config[name] = value
@@ -243,10 +348,25 @@ class MainstemDialect(default.DefaultDialect):
 
     def connect(self, *args: Any, **kwargs: Any) -> Any:
         if args and args[0] == ":memory:":
-            if self._memory is None or self._memory.closed:
-                self._memory = self.loaded_dbapi.connect(*args, **kwargs)
-            return self._memory.session()
+            with self._memory_lock:
+                if self._memory is None or self._memory.closed:
+                    self._memory = self.loaded_dbapi.connect(*args, **kwargs)
+                return self._memory.session()
         return self.loaded_dbapi.connect(*args, **kwargs)
+
+    def do_close(self, dbapi_connection: Any) -> None:
+        if not dbapi_connection.closed:
+            dbapi_connection.close()
+
+    do_terminate = do_close
+
+    def do_rollback_to_savepoint(self, connection: Any, name: str) -> None:
+        try:
+            super().do_rollback_to_savepoint(connection, name)
+        except exc.DBAPIError as error:
+            # A conflict has ended the whole transaction, whose savepoints went with it: it says more.
+            if getattr(error.orig, "sqlstate", None) != "25P02":
+                raise
 
     def initialize(self, connection: Any) -> None:
         # DefaultDialect asks for what PostgreSQL alone would answer otherwise.
