@@ -80,8 +80,12 @@ pub(crate) fn describe(
             inferred_types(&arm, &mut types)?;
         }
         let typed = Parameters::typed(&types);
-        // A statement that no type of text fits is right or wrong without its parameters.
-        plan(typed).or(untyped).or_else(|_| plan(Parameters((0..types.len()).map(|_| Parameter::Null).collect())))?
+        // A statement that no type of text fits is right or wrong without its parameters, or with numbers for them.
+        let numbers = types.iter().map(|of_type| of_type.or(Some(DataType::BigInt))).collect::<Vec<_>>();
+        plan(typed)
+            .or(untyped)
+            .or_else(|_| plan(Parameters((0..types.len()).map(|_| Parameter::Null).collect())))
+            .or_else(|error| plan(Parameters::typed(&numbers)).map_err(|_| error))?
     };
     let columns = match statement {
         Statement::Query(_) | Statement::Lock(_) => Some(planned.schema().inner().clone()),

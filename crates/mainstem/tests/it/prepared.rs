@@ -531,3 +531,23 @@ fn short_statements_are_described_as_plans_are() {
         assert_eq!(description(&short, sql), description(&planned, sql), "{sql}");
     }
 }
+
+#[test]
+fn parameters_whose_context_takes_no_text_may_be_numbers() {
+    let connection = Database::in_memory().unwrap().connect().unwrap();
+    connection
+        .execute("CREATE TABLE t (v INT, d DATE); INSERT INTO t VALUES (5, '2024-01-01'), (0, '2024-01-02')")
+        .unwrap();
+    let of_case = "SELECT sum(CASE WHEN v > $1 THEN $2 ELSE $3 END)::text FROM t";
+    let recursive =
+        "WITH RECURSIVE r(n) AS (SELECT $1 UNION ALL SELECT n + $2 FROM r WHERE n < $3) SELECT sum(n)::text FROM r";
+    let text = |sql: &str, params: &[f64]| connection.query_row(sql, params).unwrap().get::<String>(0).unwrap();
+    let whole = |sql: &str, params: &[i32]| connection.query_row(sql, params).unwrap().get::<String>(0).unwrap();
+    assert_eq!(whole(of_case, &[1, 1, 0]), "1");
+    assert_eq!(text(of_case, &[1.0, 1.5, 0.25]), "1.75");
+    assert_eq!(whole(recursive, &[1, 1, 10]), "55");
+    assert_eq!(whole("SELECT max(d + $1)::text FROM t", &[5]), "2024-01-07");
+    assert_eq!(whole("SELECT sum(nullif($1, $2))::text FROM t", &[1, 2]), "2");
+    let error = connection.query_row(of_case, (1, "x", "y")).unwrap_err();
+    assert_eq!(error.sqlstate(), "42883");
+}

@@ -136,7 +136,6 @@ const DATETIMES: &[Function] = &[
     Function::new(&["age"], "(timestamp [, timestamp]) -> interval", Overflow, Own(datetime::of_calendar)),
     Function::new(&["clock_timestamp"], "() -> timestamptz", Never, Own(datetime::of_calendar)).volatility(Volatile),
     Function::new(&["current_date", "today"], "() -> date", Never, DataFusion).volatility(Stable),
-    Function::new(&["current_time"], "() -> time", Never, DataFusion).volatility(Stable),
     Function::new(
         &["date_bin"],
         "(interval, timestamp [, origin timestamp]) -> timestamp",
@@ -182,7 +181,7 @@ const DATETIMES: &[Function] = &[
         Own(datetime::of_calendar),
     ),
     Function::new(&["isfinite"], "(date, timestamp or interval) -> boolean", Never, Own(datetime::of_calendar)),
-    Function::new(&["localtime"], "() -> time", Never, Own(datetime::beginning)).volatility(Stable),
+    Function::new(&["localtime", "current_time"], "() -> time", Never, Own(datetime::beginning)).volatility(Stable),
     Function::new(&["localtimestamp"], "() -> timestamp", Never, Own(datetime::beginning)).volatility(Stable),
     Function::new(
         &["now", "current_timestamp", "statement_timestamp", "transaction_timestamp"],
