@@ -10,7 +10,7 @@ use adbc_core::{Connection, Optionable};
 use mainstem::arrow::datatypes::Schema;
 use mainstem::{SharedDatabase, TransactionStatus};
 
-use crate::errors::{adbc, misuse};
+use crate::errors::{adbc, misuse, refused};
 use crate::objects::Wanted;
 use crate::options::{PREFIX, VIEWS};
 use crate::results::Reader;
@@ -33,16 +33,19 @@ impl MainstemConnection {
     }
 
     fn execute(&self, sql: &str) -> Result<()> {
+        let _turn = self.0.turn()?;
         self.0.connection.execute(sql).map(|_| ()).map_err(|error| adbc(&error))
     }
 
     /// The text that `sql` gives.
     fn text(&self, sql: &str) -> Result<String> {
+        let _turn = self.0.turn()?;
         let row = self.0.connection.query_row(sql, ()).map_err(|error| adbc(&error))?;
         row.get::<String>(0).map_err(|error| adbc(&error))
     }
 
     fn set_autocommit(&self, autocommit: bool) -> Result<()> {
+        let _turn = self.0.turn()?;
         // As other drivers: what is open is committed when autocommit comes back.
         if autocommit && self.0.connection.status() != TransactionStatus::Idle {
             self.0.connection.commit().map_err(|error| adbc(&error))?;
@@ -83,6 +86,11 @@ impl Optionable for MainstemConnection {
             }
             OptionConnection::CurrentSchema => {
                 let schema = options::text(&name, value)?;
+                let known = "SELECT count(*)::text FROM information_schema.schemata WHERE schema_name = $1";
+                let known = self.0.connection.query_row(known, [schema.as_str()]).map_err(|error| adbc(&error))?;
+                if known.get::<&str>(0).map_err(|error| adbc(&error))? == "0" {
+                    return Err(refused(Status::NotFound, "3F000", format!("schema \"{schema}\" does not exist")));
+                }
                 self.execute(&format!("SET search_path = {}", quoted(&schema)))
             }
             OptionConnection::IsolationLevel => {
@@ -152,10 +160,12 @@ impl Connection for MainstemConnection {
         table_type: Option<Vec<&str>>,
         column_name: Option<&str>,
     ) -> Result<Reader> {
+        let _turn = self.0.turn()?;
         objects::get(&self.0.connection, &Wanted { depth, catalog, db_schema, table_name, table_type, column_name })
     }
 
     fn get_table_schema(&self, catalog: Option<&str>, db_schema: Option<&str>, table_name: &str) -> Result<Schema> {
+        let _turn = self.0.turn()?;
         let keeps_views = self.0.keeps_views.load(Ordering::Relaxed);
         objects::table_schema(&self.0.connection, catalog, db_schema, table_name, keeps_views)
     }
@@ -173,6 +183,7 @@ impl Connection for MainstemConnection {
     }
 
     fn commit(&mut self) -> Result<()> {
+        let _turn = self.0.turn()?;
         if !self.is_open()? {
             return Ok(());
         }
@@ -180,6 +191,7 @@ impl Connection for MainstemConnection {
     }
 
     fn rollback(&mut self) -> Result<()> {
+        let _turn = self.0.turn()?;
         if !self.is_open()? {
             return Ok(());
         }

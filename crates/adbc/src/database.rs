@@ -52,7 +52,7 @@ impl Place {
     fn set(&mut self, key: &OptionDatabase, value: OptionValue) -> Result<()> {
         let name = key.as_ref();
         match (key, name.strip_prefix(PREFIX)) {
-            (OptionDatabase::Uri, _) => self.uri = options::text(name, value)?,
+            (OptionDatabase::Uri, _) => self.name(options::text(name, value)?)?,
             (OptionDatabase::Username | OptionDatabase::Password, _) => {
                 return Err(misuse(Status::NotImplemented, "a database in a folder has no users and no passwords"));
             }
@@ -62,8 +62,19 @@ impl Place {
                 self.memory_limit = Some(limit);
             }
             (_, Some(setting)) => self.settings.push((setting.to_owned(), options::text(name, value)?)),
-            (_, None) if name == PATH => self.uri = options::text(name, value)?,
+            (_, None) if name == PATH => self.name(options::text(name, value)?)?,
             (_, None) => return Err(options::unknown(name)),
+        }
+        Ok(())
+    }
+
+    /// Options come in no order: of two that name different databases none can win.
+    fn name(&mut self, uri: String) -> Result<()> {
+        if !self.uri.is_empty() && !uri.is_empty() && self.uri != uri {
+            return Err(misuse(Status::InvalidArguments, "uri and path name two databases"));
+        }
+        if !uri.is_empty() {
+            self.uri = uri;
         }
         Ok(())
     }

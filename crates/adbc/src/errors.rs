@@ -15,15 +15,11 @@ pub(crate) fn adbc(error: &mainstem::Error) -> Error {
     if let Some(object) = error.object() {
         details.push(("mainstem.object".to_owned(), object.name.join(".").into_bytes()));
     }
-    let mut sqlstate = [0; 5];
-    for (to, from) in sqlstate.iter_mut().zip(error.sqlstate().bytes()) {
-        *to = c_char::try_from(from).unwrap_or_default();
-    }
     Error {
         message: error.message().to_owned(),
         status: status(error),
         vendor_code: 0,
-        sqlstate,
+        sqlstate: code(error.sqlstate()),
         details: (!details.is_empty()).then_some(details),
     }
 }
@@ -33,14 +29,30 @@ pub(crate) fn misuse(status: Status, message: impl Into<String>) -> Error {
     Error::with_message_and_status(message, status)
 }
 
-/// What a stream that the program has bound fails with.
-pub(crate) fn of_stream(error: &ArrowError) -> Error {
-    misuse(Status::InvalidData, format!("the stream that is bound has failed: {error}"))
+/// An error of the use of the driver that has a SQLSTATE.
+pub(crate) fn refused(status: Status, sqlstate: &str, message: impl Into<String>) -> Error {
+    let mut error = misuse(status, message);
+    error.sqlstate = code(sqlstate);
+    error
 }
 
-/// As an error of a stream of Arrow, which has a text and nothing else: the text begins with the SQLSTATE.
-pub(crate) fn in_stream(error: &mainstem::Error) -> ArrowError {
-    ArrowError::ExternalError(format!("{}: {}", error.sqlstate(), error.message()).into())
+/// What a stream that the program has bound fails with.
+pub(crate) fn of_stream(error: &ArrowError) -> Error {
+    refused(Status::InvalidData, "38000", format!("the stream that is bound has failed: {error}"))
+}
+
+fn code(sqlstate: &str) -> [c_char; 5] {
+    let mut code = [0; 5];
+    for (to, from) in code.iter_mut().zip(sqlstate.bytes()) {
+        *to = c_char::try_from(from).unwrap_or_default();
+    }
+    code
+}
+
+/// As an error of a stream of Arrow, which has a text and nothing else: the SQLSTATE stands in front of the message.
+pub(crate) fn in_stream(error: &Error) -> ArrowError {
+    let code: String = error.sqlstate.iter().filter_map(|char| u8::try_from(*char).ok()).map(char::from).collect();
+    ArrowError::ExternalError(format!("{code}: {}", error.message).into())
 }
 
 fn status(error: &mainstem::Error) -> Status {

@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use adbc_core::error::{Result, Status};
 use adbc_core::options::{IngestMode, OptionStatement, OptionValue};
-use mainstem::arrow::array::RecordBatchReader;
+use mainstem::arrow::array::{RecordBatch, RecordBatchReader};
 use mainstem::arrow::datatypes::SchemaRef;
 use mainstem::{Connection, Error, ErrorKind, ExternalBatches, ExternalTable};
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 
 use crate::errors::{adbc, misuse};
 use crate::options;
@@ -82,8 +82,11 @@ impl Ingest {
                 let row = connection.query_row(sql, [name]).map_err(|error| adbc(&error))?;
                 let schema = row.get::<String>(0).map_err(|error| adbc(&error))?;
                 let is_there = row.get::<bool>(1).map_err(|error| adbc(&error))?;
-                Ok(match (self.is_temporary, is_there) {
-                    (true, is_there) => (table, Some(is_there)),
+                // What is made stands in the current schema, and so does what it replaces.
+                let is_made =
+                    matches!(self.mode.unwrap_or(IngestMode::Create), IngestMode::Create | IngestMode::Replace);
+                Ok(match (self.is_temporary, is_there || is_made) {
+                    (true, _) => (table, Some(is_there)),
                     (false, true) => (format!("{}.{table}", quoted(&schema)), None),
                     (false, false) => (table, None),
                 })
@@ -149,6 +152,14 @@ struct Source<'c> {
     connection: &'c Connection,
     name: String,
     schema: SchemaRef,
+    lent: Arc<Lent>,
+}
+
+/// Whether a thread of the engine has the stream.
+#[derive(Default)]
+struct Lent {
+    is_lent: Mutex<bool>,
+    returned: Condvar,
 }
 
 impl<'c> Source<'c> {
@@ -156,9 +167,10 @@ impl<'c> Source<'c> {
         static NAMES: AtomicU64 = AtomicU64::new(0);
         let schema = bound.schema();
         let name = format!("rows bound {}", NAMES.fetch_add(1, Ordering::Relaxed));
-        let stream = Arc::new(Stream { schema: schema.clone(), batches: Mutex::new(Some(bound)) });
-        connection.register(&name, stream).map_err(|error| adbc(&error))?;
-        Ok(Self { connection, name, schema })
+        let lent = Arc::<Lent>::default();
+        let stream = Stream { schema: schema.clone(), batches: Mutex::new(Some(bound)), lent: lent.clone() };
+        connection.register(&name, Arc::new(stream)).map_err(|error| adbc(&error))?;
+        Ok(Self { connection, name, schema, lent })
     }
 
     /// Its columns as a list of SQL.
@@ -171,6 +183,37 @@ impl<'c> Source<'c> {
 impl Drop for Source<'_> {
     fn drop(&mut self) {
         self.connection.unregister(&self.name);
+        // A thread may be in the middle of a batch still after the statement has failed; the stream is the program's.
+        let mut is_lent = self.lent.is_lent.lock();
+        while *is_lent {
+            self.lent.returned.wait(&mut is_lent);
+        }
+    }
+}
+
+/// The stream, while the engine has it.
+struct Batches {
+    batches: Option<Reader>,
+    columns: Vec<usize>,
+    lent: Arc<Lent>,
+}
+
+impl Iterator for Batches {
+    type Item = mainstem::Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let batch = self.batches.as_mut()?.next()?.and_then(|batch| batch.project(&self.columns));
+        Some(batch.map_err(|error| {
+            Error::new(ErrorKind::Invalid, "38000", format!("the stream that is bound has failed: {error}"))
+        }))
+    }
+}
+
+impl Drop for Batches {
+    fn drop(&mut self) {
+        drop(self.batches.take());
+        *self.lent.is_lent.lock() = false;
+        self.lent.returned.notify_all();
     }
 }
 
@@ -178,6 +221,7 @@ impl Drop for Source<'_> {
 struct Stream {
     schema: SchemaRef,
     batches: Mutex<Option<Reader>>,
+    lent: Arc<Lent>,
 }
 
 impl std::fmt::Debug for Stream {
@@ -195,12 +239,7 @@ impl ExternalTable for Stream {
         let Some(batches) = self.batches.lock().take() else {
             return Err(Error::new(ErrorKind::Invalid, "55000", "the stream that is bound was read already"));
         };
-        let columns = columns.to_vec();
-        Ok(Box::new(batches.map(move |batch| {
-            let batch = batch.and_then(|batch| batch.project(&columns));
-            batch.map_err(|error| {
-                Error::new(ErrorKind::Invalid, "38000", format!("the stream that is bound has failed: {error}"))
-            })
-        })))
+        *self.lent.is_lent.lock() = true;
+        Ok(Box::new(Batches { batches: Some(batches), columns: columns.to_vec(), lent: self.lent.clone() }))
     }
 }

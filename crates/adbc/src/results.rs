@@ -1,9 +1,11 @@
 //! Results as streams that any reader of Arrow understands.
 
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use mainstem::QueryResult;
-use mainstem::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, RecordBatchReader};
+use mainstem::arrow::array::{ArrayRef, AsArray, RecordBatch, RecordBatchOptions, RecordBatchReader};
 use mainstem::arrow::compute::cast;
 use mainstem::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use mainstem::arrow::error::ArrowError;
@@ -13,23 +15,55 @@ use crate::errors;
 /// What a driver gives.
 pub(crate) type Reader = Box<dyn RecordBatchReader + Send>;
 
+/// Bytes of texts in a batch that is given: plain texts have offsets of 32 bits.
+const TEXT_BYTES_MAX: usize = 1 << 30;
+
 /// The rows of a query. Texts and bytes are views inside the engine, which few other readers know: unless the program
 /// asks for them they become plain ones.
-#[derive(Debug)]
 pub(crate) struct Results {
-    /// Made ahead: what is wrong with it is an error with all that it has to tell, and not one of a stream.
-    first: Option<RecordBatch>,
+    /// Batches that were made ahead. What is wrong with the first is an error with all that it has to tell, and not one of
+    /// a stream.
+    ahead: VecDeque<RecordBatch>,
     rows: QueryResult,
     schema: SchemaRef,
+    process: u32,
 }
 
 impl Results {
     /// # Errors
     /// Those of the query until its first rows.
     pub(crate) fn new(mut rows: QueryResult, keeps_views: bool) -> Result<Self, mainstem::Error> {
-        let first = rows.next().transpose()?;
+        let ahead = rows.next().transpose()?.into_iter().collect();
         let schema = shown(&rows.schema(), keeps_views);
-        Ok(Self { first, rows, schema })
+        Ok(Self { ahead, rows, schema, process: std::process::id() })
+    }
+
+    fn next_shown(&mut self) -> Option<Result<RecordBatch, ArrowError>> {
+        loop {
+            let batch = match self.ahead.pop_front() {
+                Some(batch) => batch,
+                None => match self.rows.next()? {
+                    Ok(batch) => batch,
+                    Err(error) => return Some(Err(errors::in_stream(&errors::adbc(&error)))),
+                },
+            };
+            let rows = batch.num_rows();
+            if rows < 2 || batch.columns().iter().all(|array| text_bytes(array) <= TEXT_BYTES_MAX) {
+                return Some(as_shown(&batch, &self.schema));
+            }
+            self.ahead.push_front(batch.slice(rows / 2, rows - rows / 2));
+            self.ahead.push_front(batch.slice(0, rows / 2));
+        }
+    }
+}
+
+/// Bytes of the texts of `array`.
+fn text_bytes(array: &ArrayRef) -> usize {
+    let lengths = |views: &[u128]| views.iter().map(|view| (view & u128::from(u32::MAX)) as usize).sum();
+    match array.data_type() {
+        DataType::Utf8View => lengths(array.as_string_view().views()),
+        DataType::BinaryView => lengths(array.as_binary_view().views()),
+        _ => 0,
     }
 }
 
@@ -37,9 +71,13 @@ impl Iterator for Results {
     type Item = Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        Some(match self.first.take().map(Ok).or_else(|| self.rows.next())? {
-            Ok(batch) => as_shown(&batch, &self.schema),
-            Err(error) => Err(errors::in_stream(&error)),
+        if self.process != std::process::id() {
+            let message = "08003: the query is of the process that this one was forked from";
+            return Some(Err(ArrowError::ExternalError(message.into())));
+        }
+        // A panic would go through frames of C, and end the program.
+        catch_unwind(AssertUnwindSafe(|| self.next_shown())).unwrap_or_else(|_| {
+            Some(Err(ArrowError::ExternalError("XX000: the query failed inside the engine".into())))
         })
     }
 }

@@ -27,6 +27,9 @@ use crate::options::{self, VIEWS};
 use crate::results::{Reader, Ready, Results, shown};
 use crate::session::Session;
 
+/// Set by driver managers for values that have names.
+const BIND_BY_NAME: &str = "adbc.statement.bind_by_name";
+
 /// A statement of a connection.
 #[derive(Debug)]
 pub struct MainstemStatement {
@@ -77,19 +80,11 @@ impl MainstemStatement {
     /// Runs the text without values; what the last of its statements gave.
     fn run(&self, state: &State) -> Result<Option<StatementOutcome>> {
         let text = state.text()?;
-        self.session.begin_implicitly(text)?;
         if let Some(prepared) = &state.prepared {
+            self.session.begin_implicitly(text)?;
             return prepared.statement().run(()).map(Some).map_err(|error| adbc(&error));
         }
-        let run_all = || {
-            let mut last = None;
-            for outcome in self.session.connection.run(text)? {
-                if let Some(StatementOutcome { rows: Some(rows), .. }) = last.replace(outcome?) {
-                    rows.count_rows()?;
-                }
-            }
-            Ok(last)
-        };
+        let run_all = || self.session.connection.run(text)?.run_to_last(text, self.session.autocommit());
         run_all().map_err(|error: mainstem::Error| {
             let mut told = adbc(&error);
             let has_marks = || number_placeholders(text) != text;
@@ -101,12 +96,12 @@ impl MainstemStatement {
         })
     }
 
-    /// Runs the text for each of `rows`, all or none; how many rows were written.
-    fn run_many(&self, state: &State, rows: Reader) -> Result<u64> {
+    /// Runs the text for each of `rows`, all or none; how many rows were written, and those of RETURNING.
+    fn run_many(&self, state: &State, rows: Reader) -> Result<(u64, Vec<RecordBatch>)> {
         let text = state.text()?;
         self.session.begin_implicitly(text)?;
         let prepared = self.prepared(state)?;
-        BoundRows::new(rows).write(&self.session.connection, &prepared.statement())
+        BoundRows::new(rows).write(&self.session, &prepared.statement(), self.keeps_views())
     }
 }
 
@@ -121,6 +116,8 @@ impl Optionable for MainstemStatement {
             | OptionStatement::TargetCatalog
             | OptionStatement::TargetDbSchema
             | OptionStatement::Temporary => self.state.get_mut().ingest.set(&key, value),
+            // Parameters with names take their values by them in any case.
+            _ if name == BIND_BY_NAME => options::truth(&name, value).map(|_| ()),
             OptionStatement::Incremental if !options::truth(&name, value.clone())? => Ok(()),
             _ if name == VIEWS => {
                 self.keeps_views.store(options::truth(&name, value)?, Ordering::Relaxed);
@@ -160,11 +157,12 @@ impl Statement for MainstemStatement {
     }
 
     fn bind_stream(&mut self, reader: Reader) -> Result<()> {
-        self.state.get_mut().bound = Some(reader);
+        self.state.get_mut().bound = Some(self.session.asked(reader));
         Ok(())
     }
 
     fn execute(&mut self) -> Result<Reader> {
+        let _turn = self.session.turn()?;
         let mut state = self.state.lock();
         let bound = state.bound.take();
         if state.ingest.is_wanted() {
@@ -179,23 +177,29 @@ impl Statement for MainstemStatement {
             });
         };
         let prepared = self.prepared(&state)?;
-        if prepared.statement().schema().map_err(|error| adbc(&error))?.is_none() {
-            self.run_many(&state, bound)?;
-            return Ok(Box::new(Ready::nothing()));
-        }
+        let schema = prepared.statement().schema().map_err(|error| adbc(&error))?;
+        let Some(schema) = schema.filter(|_| !prepared.statement().writes()) else {
+            let (_, returned) = self.run_many(&state, bound)?;
+            let given = returned.first().map(RecordBatch::schema);
+            let schema = prepared.statement().schema().map_err(|error| adbc(&error))?;
+            let schema = given.or_else(|| Some(shown(&schema?, self.keeps_views())));
+            return Ok(Box::new(schema.map_or_else(Ready::nothing, |schema| Ready::new(schema, returned))));
+        };
+        drop(schema);
         self.session.begin_implicitly(state.text()?)?;
-        let repeated = Repeated::new(&self.session.connection, prepared, bound, self.keeps_views())?;
+        let repeated = Repeated::new(&self.session, prepared, bound, self.keeps_views())?;
         Ok(Box::new(repeated))
     }
 
     fn execute_update(&mut self) -> Result<Option<i64>> {
+        let _turn = self.session.turn()?;
         let mut state = self.state.lock();
         let bound = state.bound.take();
         if state.ingest.is_wanted() {
             return Ok(i64::try_from(state.ingest.run(&self.session, bound)?).ok());
         }
         if let Some(bound) = bound {
-            return Ok(i64::try_from(self.run_many(&state, bound)?).ok());
+            return Ok(i64::try_from(self.run_many(&state, bound)?.0).ok());
         }
         let Some(outcome) = self.run(&state)? else { return Ok(None) };
         if let Some(rows) = outcome.rows {
@@ -205,6 +209,7 @@ impl Statement for MainstemStatement {
     }
 
     fn execute_schema(&mut self) -> Result<Schema> {
+        let _turn = self.session.turn()?;
         let prepared = self.prepared(&self.state.lock())?;
         let schema = prepared.statement().schema().map_err(|error| adbc(&error))?;
         Ok(schema.map_or_else(Schema::empty, |schema| Schema::clone(&shown(&schema, self.keeps_views()))))
@@ -231,7 +236,9 @@ impl Statement for MainstemStatement {
     }
 
     fn prepare(&mut self) -> Result<()> {
+        let turn = self.session.turn()?;
         let prepared = self.prepared(&self.state.lock())?;
+        drop(turn);
         self.state.get_mut().prepared = Some(prepared);
         Ok(())
     }

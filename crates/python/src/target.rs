@@ -44,15 +44,10 @@ impl Target {
             if let Some(outcome) = py.detach(|| statements.next_if_short()) {
                 return outcome.map_err(raised);
             }
-            let frame = self.frame(py)?;
+            let (frame, autocommit) = (self.frame(py)?, self.autocommit.load(Ordering::Relaxed));
             return waiting::run(py, &self.session, move || {
                 tables::within(frame, || {
-                    let mut last = None;
-                    for outcome in statements {
-                        if let Some(StatementOutcome { rows: Some(rows), .. }) = last.replace(outcome?) {
-                            rows.count_rows()?;
-                        }
-                    }
+                    let last = statements.run_to_last(sql, autocommit)?;
                     last.ok_or_else(|| Error::new(mainstem::ErrorKind::Invalid, "42601", "there is no statement"))
                 })
             });

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import os
 import subprocess
 import sys
 import threading
@@ -263,3 +264,169 @@ def test_a_manifest_names_the_driver(tmp_path):
         [sys.executable, "-c", script], env={"ADBC_DRIVER_PATH": str(tmp_path)}, capture_output=True, text=True
     )
     assert path.name == "mainstem.toml" and "(42,)" in out.stdout, out.stderr
+
+
+# What a second reader found, once mended.
+
+
+def stream(batches, of_type=None):
+    schema = pyarrow.schema({"k": of_type or pyarrow.int64()})
+    return pyarrow.RecordBatchReader.from_batches(schema, batches)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_forked_process_cannot_use_the_connection(tmp_path):
+    con = mainstem.adbc.connect(tmp_path / "db", autocommit=True)
+    con.cursor().execute("CREATE TABLE t (k INT)").close()
+    child = os.fork()
+    if child == 0:
+        try:
+            rows(con, "INSERT INTO t VALUES (1)")
+        except dbapi.Error as error:
+            os._exit(0 if error.sqlstate == "08003" else 1)
+        os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    rows(con, "INSERT INTO t VALUES (2)")
+    con.close()
+    with mainstem.connect(tmp_path / "db") as again:
+        assert again.execute("SELECT k FROM t").fetchall() == [(2,)]
+
+
+def test_texts_that_are_no_utf8_are_refused(con):
+    bad = pyarrow.Array.from_buffers(
+        pyarrow.string(), 1, [None, pyarrow.py_buffer(b"\0\0\0\0\2\0\0\0"), pyarrow.py_buffer(b"\xff\xfe")]
+    )
+    with con.cursor() as cursor:
+        cursor.execute("CREATE TABLE t (v TEXT)")
+        for work in (
+            lambda: cursor.adbc_ingest("t", pyarrow.table({"v": bad}), mode="append"),
+            lambda: cursor.execute("INSERT INTO t VALUES (?)", pyarrow.table({"v": bad})),
+        ):
+            with pytest.raises(dbapi.Error) as raised:
+                work()
+            assert raised.value.sqlstate == "22021"
+    assert rows(con, "SELECT count(*) FROM t") == [(0,)]
+
+
+def test_a_script_stops_at_rows_that_fail(con):
+    with con.cursor() as cursor:
+        cursor.executescript("CREATE TABLE u (k INT); INSERT INTO u VALUES (2)")
+        for script in ("SELECT 1 / (k - 2) FROM u; DROP TABLE u", "BEGIN; INSERT INTO u VALUES (3); SELECT 1/0; COMMIT"):
+            with pytest.raises(dbapi.DataError):
+                cursor.executescript(script)
+        cursor.executescript("ROLLBACK")
+    assert rows(con, "SELECT k FROM u") == [(2,)]
+
+
+def test_returning_with_rows_bound_writes_all_or_none(con):
+    keys = lambda *k: pyarrow.table({"k": pyarrow.array(k, pyarrow.int32())})
+    with con.cursor() as cursor:
+        cursor.execute("CREATE TABLE t (k INT PRIMARY KEY)")
+        cursor.execute("INSERT INTO t VALUES (?) RETURNING k", keys(1, 2, 3))
+        assert rows(con, "SELECT count(*) FROM t") == [(3,)]
+        assert cursor.fetchall() == [(1,), (2,), (3,)]
+        with pytest.raises(dbapi.IntegrityError):
+            cursor.execute("INSERT INTO t VALUES (?) RETURNING k", keys(7, 8, 7))
+        assert rows(con, "SELECT count(*) FROM t") == [(3,)]
+
+
+def test_with_autocommit_off_each_statement_of_a_script_is_in_a_transaction():
+    with mainstem.adbc.connect() as con, con.cursor() as cursor:
+        cursor.executescript("CREATE TABLE t (k INT); COMMIT; INSERT INTO t VALUES (1)")
+        con.rollback()
+        assert rows(con, "SELECT count(*) FROM t") == [(0,)]
+
+
+def test_a_stream_may_not_ask_its_own_connection(con):
+    def produce():
+        yield pyarrow.record_batch({"k": [1]})
+        rows(con, "SELECT 1")
+        yield pyarrow.record_batch({"k": [2]})
+
+    with con.cursor() as cursor:
+        cursor.execute("CREATE TABLE t (k BIGINT)")
+        for work in (
+            lambda: cursor.executemany("INSERT INTO t VALUES (?)", stream(produce())),
+            lambda: cursor.adbc_ingest("t", stream(produce()), mode="append"),
+        ):
+            with pytest.raises(dbapi.Error, match="55006|use another one"):
+                work()
+        cursor.execute("CREATE TABLE src AS SELECT n AS k FROM generate_series(1, 30) n")
+        cursor.execute("SELECT k FROM src WHERE k > ?", pyarrow.table({"x": [10, 20]}))
+        with con.cursor() as other, pytest.raises(dbapi.Error, match="use another one"):
+            other.adbc_ingest("t", cursor.fetch_record_batch(), mode="append")
+    assert rows(con, "SELECT count(*) FROM t") == [(0,)]
+
+
+def test_rows_that_are_bound_can_be_canceled(con):
+    with con.cursor() as cursor:
+        cursor.execute("CREATE TABLE t (k BIGINT)")
+
+        def produce():
+            for at in range(1000):
+                if at == 5:
+                    cursor.adbc_cancel()
+                yield pyarrow.record_batch({"k": [at]})
+
+        with pytest.raises(dbapi.Error) as raised:
+            cursor.executemany("INSERT INTO t VALUES (?)", stream(produce()))
+        assert raised.value.sqlstate == "57014"
+    assert rows(con, "SELECT count(*) FROM t") == [(0,)]
+
+
+def test_replace_leaves_tables_of_other_schemas_alone(con):
+    with con.cursor() as cursor:
+        cursor.executescript(
+            "CREATE SCHEMA s1; CREATE SCHEMA s2; CREATE TABLE s2.t AS SELECT 1 AS k; SET search_path = s1, s2"
+        )
+        cursor.adbc_ingest("t", pyarrow.table({"k": [9]}), mode="replace")
+    assert (rows(con, "SELECT k FROM s1.t"), rows(con, "SELECT k FROM s2.t")) == ([(9,)], [(1,)])
+
+
+def test_values_of_dictionaries_and_of_names(con):
+    with_null = pyarrow.DictionaryArray.from_arrays(pyarrow.array([0, 1]), pyarrow.array(["a", None]))
+    fine = pyarrow.array([1, 1001], pyarrow.timestamp("ns")).dictionary_encode()
+    with con.cursor() as cursor:
+        cursor.adbc_ingest("t", pyarrow.table({"v": with_null}))
+        assert rows(con, "SELECT v FROM t") == [("a",), (None,)]
+        for of_time in (fine, pyarrow.array([1], pyarrow.duration("ns")), pyarrow.array([1], pyarrow.date64())):
+            with pytest.raises(dbapi.DataError) as raised:
+                cursor.execute("SELECT ?", pyarrow.table({"v": of_time}))
+            assert raised.value.sqlstate == "22008"
+        cursor.execute("SELECT :b AS b, :a AS a", pyarrow.table({"a": [1.5], "b": [5]}))
+        assert cursor.fetchall() == [(5, 1.5)]
+        cursor.execute("SELECT :a::int", {"a": 7})
+        assert cursor.fetchall() == [(7,)]
+        with pytest.raises(dbapi.Error) as raised:
+            cursor.execute("SELECT :k", pyarrow.table({"kk": [1]}))
+        assert raised.value.sqlstate == "08P01"
+
+
+def test_the_process_ends_well_after_a_failed_ingestion():
+    script = """
+import mainstem.adbc, pyarrow as pa, time
+con = mainstem.adbc.connect(autocommit=True)
+cursor = con.cursor()
+cursor.execute("CREATE TABLE t (k BIGINT CHECK (k < 5))")
+def produce():
+    for i in range(1000):
+        time.sleep(0.01)
+        yield pa.record_batch({"k": [i]})
+try:
+    cursor.adbc_ingest("t", pa.RecordBatchReader.from_batches(pa.schema({"k": pa.int64()}), produce()), mode="append")
+except Exception as error:
+    print(error.sqlstate)
+cursor.close()
+con.close()
+"""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    out = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, timeout=60)
+    assert (out.returncode, out.stdout.strip()) == (0, "23514"), out.stderr
+
+
+def test_two_names_of_a_database_are_refused(tmp_path):
+    with pytest.raises(dbapi.Error, match="two databases"):
+        mainstem.adbc.connect(tmp_path / "a", options={"path": str(tmp_path / "b")})
+    with mainstem.adbc.connect() as con, pytest.raises(dbapi.Error) as raised:
+        con.adbc_connection.set_options(**{"adbc.connection.db_schema": "nowhere"})
+    assert raised.value.sqlstate == "3F000"

@@ -94,3 +94,18 @@ def test_a_forked_process_has_a_default_database_of_its_own():
     if child == 0:
         os._exit(0 if mainstem.sql("SELECT 6 * 7").fetchone() == (42,) else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_a_script_stops_at_rows_that_fail():
+    with mainstem.connect() as con:
+        con.execute("CREATE TABLE u (k INT); INSERT INTO u VALUES (2)")
+        with pytest.raises(errors.DivisionByZero):
+            con.execute("SELECT 1 / (k - 2) FROM u; DROP TABLE u")
+        assert con.execute("SELECT k FROM u").fetchall() == [(2,)]
+
+
+def test_with_autocommit_off_each_statement_of_a_script_is_in_a_transaction():
+    with mainstem.connect(autocommit=False) as con:
+        con.execute("CREATE TABLE t (k INT); COMMIT; INSERT INTO t VALUES (1)")
+        con.rollback()
+        assert con.execute("SELECT count(*) FROM t").fetchone() == (0,)

@@ -57,6 +57,38 @@ impl Statements<'_> {
     pub fn next_if_short(&mut self) -> Option<Result<StatementOutcome>> {
         self.connection.advance_if_short(&mut self.pending)
     }
+
+    /// Whether a statement is left.
+    #[must_use]
+    pub fn has_next(&self) -> bool {
+        match &self.pending {
+            Pending::Script(script) => script.has_next(),
+            Pending::Kept { .. } => true,
+            Pending::Several { several, next } => several.several.statement(*next).is_some(),
+            Pending::Nothing => false,
+        }
+    }
+
+    /// Runs them all and gives what the last one gave; the rows of those in front of it are read to their end before
+    /// the next one runs. Without `autocommit` each begins a transaction as [`Connection::begin_implicitly`] does; `sql` is
+    /// their text.
+    ///
+    /// # Errors
+    /// That of the first statement that fails; none after it runs.
+    pub fn run_to_last(mut self, sql: &str, autocommit: bool) -> Result<Option<StatementOutcome>> {
+        let mut texts = sql::statement_texts(sql).into_iter();
+        loop {
+            let text = texts.next();
+            if !autocommit && self.has_next() {
+                self.connection.begin_implicitly(text.unwrap_or(sql))?;
+            }
+            let Some(outcome) = self.next().transpose()? else { return Ok(None) };
+            if !self.has_next() {
+                return Ok(Some(outcome));
+            }
+            outcome.finish()?;
+        }
+    }
 }
 
 impl Iterator for Statements<'_> {

@@ -406,6 +406,12 @@ impl<'a> Statement<'a> {
         Ok(self.describe()?.columns.as_deref().map_or_else(|| Arc::from([]), ResultColumn::of))
     }
 
+    /// Whether it is an INSERT, UPDATE or DELETE.
+    #[must_use]
+    pub fn writes(&self) -> bool {
+        self.prepared.lock().writes()
+    }
+
     /// The schema of the batches it gives, which it does not run for; none for statements without rows.
     ///
     /// # Errors

@@ -85,6 +85,14 @@ impl Prepared {
         self.plans.are_kept() == Some(false)
     }
 
+    /// Whether it writes: its rows are those of RETURNING.
+    pub(crate) fn writes(&self) -> bool {
+        let writes = |statement: &Statement| {
+            Ok(matches!(statement, Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_)))
+        };
+        self.template.with_statement(writes).unwrap_or(false)
+    }
+
     /// Whether it changes rows that are there, or deletes them.
     pub(crate) fn changes_rows(&self) -> bool {
         let changes = |statement: &Statement| Ok(matches!(statement, Statement::Update(_) | Statement::Delete(_)));

@@ -40,7 +40,7 @@ pub(crate) use mainstem_postgres::sqlstate as state;
 pub(crate) use parse::{
     Describe, ExportFormat, Maintenance, Parameterized, PreparedStatement, Script, Several, Statement, Template,
     Transfer, TransferOf, begins_transaction, is_of_values, may_be_several, may_have_query, parameterize, parse,
-    parse_template,
+    parse_template, statement_texts,
 };
 pub use parse::{copy_stream, number_placeholders, split_statements};
 pub(crate) use refuse::{RELATIONS_MAX, check_query, check_tables};

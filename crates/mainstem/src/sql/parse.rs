@@ -34,7 +34,7 @@ mod utility;
 pub(crate) use parameterize::{Parameterized, is_of_values, may_have_query, parameterize};
 pub(crate) use script::{PreparedStatement, Script, Statement, Template};
 pub(crate) use several::{Several, may_be_several};
-pub(crate) use split::begins_transaction;
+pub(crate) use split::{begins_transaction, statement_texts};
 pub use split::{number_placeholders, split_statements};
 pub(crate) use utility::describe::Describe;
 pub(crate) use utility::maintenance::Maintenance;

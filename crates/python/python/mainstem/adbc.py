@@ -4,8 +4,8 @@
 >>> con = mainstem.adbc.connect()  # doctest: +SKIP
 >>> con.execute("SELECT 6 * 7 AS answer").fetch_arrow_table()  # doctest: +SKIP
 
-``connect`` needs the package ``adbc-driver-manager``. Other languages and programs of this machine find the driver by
-the name ``mainstem`` once ``python -m mainstem.adbc --install`` has written a manifest.
+``connect`` needs the package ``adbc-driver-manager``. Programs in Python find the driver by the name ``mainstem`` once
+``python -m mainstem.adbc --install`` has written a manifest; other languages need ``libmainstem_adbc.so`` (docs/adbc.md).
 """
 
 from __future__ import annotations

@@ -343,6 +343,12 @@ impl AsyncStatement {
         self.connection.call(move |connection| connection.statement(&prepared).parameter_types()).await
     }
 
+    /// As [`crate::Statement::writes`].
+    #[must_use]
+    pub fn writes(&self) -> bool {
+        self.prepared.lock().writes()
+    }
+
     /// As [`crate::Statement::schema`].
     ///
     /// # Errors

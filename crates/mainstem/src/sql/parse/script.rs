@@ -55,6 +55,11 @@ impl Script {
         }
     }
 
+    /// Whether a statement is left.
+    pub(crate) fn has_next(&self) -> bool {
+        !self.statements.is_empty()
+    }
+
     /// The only statement, if there is just one.
     pub(crate) fn only(&self) -> Option<&Statement> {
         self.statements.front().filter(|_| self.statements.len() == 1)

@@ -43,13 +43,16 @@ const NO_TRANSACTION: [&str; 13] = [
     "discard",
 ];
 
-/// Whether `text` begins a transaction where autocommit is off: unless it is a single statement that begins or ends
-/// one, or needs none.
-pub(crate) fn begins_transaction(text: &str) -> bool {
+/// The texts of the statements in `text`; those of nothing but blanks and comments are left out.
+pub(crate) fn statement_texts(text: &str) -> Vec<&str> {
     let (statements, rest) = split_statements(text);
-    if statements.iter().chain([&rest]).filter(|statement| !statement.trim().is_empty()).count() > 1 {
-        return true;
-    }
+    statements.into_iter().chain([rest]).filter(|statement| !without_comments(statement).is_empty()).collect()
+}
+
+/// Whether the first statement of `text` begins a transaction where autocommit is off: unless it begins or ends one, or
+/// needs none.
+pub(crate) fn begins_transaction(text: &str) -> bool {
+    let text = statement_texts(text).first().copied().unwrap_or_default();
     let word: String = without_comments(text).chars().take_while(char::is_ascii_alphabetic).collect();
     !NO_TRANSACTION.contains(&word.to_ascii_lowercase().as_str())
 }
