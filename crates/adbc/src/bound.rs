@@ -110,13 +110,13 @@ fn places<'c>(names: &[Box<str>], columns: impl Iterator<Item = &'c str>) -> Res
     if names.is_empty() || are_numbered {
         return Ok(None);
     }
-    let place = |name: &Box<str>| {
-        columns.iter().position(|column| *column == &**name).ok_or_else(|| {
+    let place = |name: &str| {
+        columns.iter().position(|column| *column == name).ok_or_else(|| {
             let message = format!("no column that is bound is called {name}; they are {}", columns.join(", "));
             refused(Status::InvalidArguments, "08P01", message)
         })
     };
-    names.iter().map(place).collect::<Result<_>>().map(Some)
+    names.iter().map(|name| place(name)).collect::<Result<_>>().map(Some)
 }
 
 /// What a query gives for all rows that are bound.
