@@ -1,8 +1,8 @@
 //! Rows of values that are bound to the parameters of a statement.
 //!
 //! Comes in: a stream of batches, a row for each run. Goes out: how many rows were written, or a stream of what the
-//! runs give. Values go to parameters by their names where a statement has names, unless the columns are numbered; else in
-//! their order.
+//! runs give. Values go to parameters by their names where a statement has names, unless the columns are numbered;
+//! else in their order.
 
 use std::sync::Arc;
 

@@ -21,8 +21,8 @@ const TEXT_BYTES_MAX: usize = 1 << 30;
 /// The rows of a query. Texts and bytes are views inside the engine, which few other readers know: unless the program
 /// asks for them they become plain ones.
 pub(crate) struct Results {
-    /// Batches that were made ahead. What is wrong with the first is an error with all that it has to tell, and not one of
-    /// a stream.
+    /// Batches that were made ahead. What is wrong with the first is an error with all that it has to tell, and not
+    /// one of a stream.
     ahead: VecDeque<RecordBatch>,
     rows: QueryResult,
     schema: SchemaRef,

@@ -1,5 +1,6 @@
-//! How long the optimum takes: `cargo run --release -p mainstem-layout --example solve`. One chunk of a million blocks, then
-//! 10^9 values of eight bytes in chunks of a million, blocks of 4 KB, on all cores (figure 11 of the paper).
+//! How long the optimum takes: `cargo run --release -p mainstem-layout --example solve`. One chunk of a million
+//! blocks, then 10^9 values of eight bytes in chunks of a million, blocks of 4 KB, on all cores (figure 11 of the
+//! paper).
 
 #![allow(clippy::expect_used, reason = "an example")]
 

@@ -19,7 +19,8 @@ pub struct AccessCosts {
 }
 
 impl Default for AccessCosts {
-    /// Those of the paper's machine in nanoseconds (section 4.5): 100 for random accesses, a fourteenth for sequential ones.
+    /// Those of the paper's machine in nanoseconds (section 4.5): 100 for random accesses, a fourteenth for
+    /// sequential ones.
     fn default() -> Self {
         Self { random_read: 100.0, random_write: 100.0, sequential_read: 100.0 / 14.0, sequential_write: 100.0 / 14.0 }
     }

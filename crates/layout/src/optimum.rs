@@ -3,8 +3,8 @@
 //! Comes in: the terms of the blocks, and limits. Goes out: the best partitioning that keeps them.
 //!
 //! 1. The cost is a sum over partitions. One of the blocks `a` to `b` costs `w(a, b)`, the sum of
-//!    `backward[i] (i - a) + forward[i] (b - i)` over its blocks, and its boundary costs the sum of `partitions[i]` over all
-//!    `i <= b`. So the best cost of the first blocks is the least over where their last partition begins: a shortest path.
+//!    `backward[i] (i - a) + forward[i] (b - i)` over its blocks, and its boundary costs the sum of `partitions[i]` over all `i <= b`.
+//!    So the best cost of the first blocks is the least over where their last partition begins: a shortest path.
 //! 2. `w(a, c) + w(b, d) <= w(a, d) + w(b, c)` for `a <= b <= c <= d`, for backward and forward terms are not negative
 //!    (the quadrangle inequality). So the best beginning only moves on as the end does, and a queue of candidates finds
 //!    all of them in O(N log N) (Galil and Park 1992). A greatest size of partitions, and blocks after which none may
@@ -66,8 +66,8 @@ impl fmt::Display for Unfulfillable {
 
 impl std::error::Error for Unfulfillable {}
 
-/// The partitioning over which the workload costs least, of those that keep `limits`. Of several the one with the fewest
-/// partitions, unless their number is limited.
+/// The partitioning over which the workload costs least, of those that keep `limits`. Of several the one with the
+/// fewest partitions, unless their number is limited.
 ///
 /// # Errors
 /// [`Unfulfillable`] when none keeps them.
@@ -286,9 +286,9 @@ impl Path {
         self.places.len() - 1
     }
 
-    /// A path of `partitions` partitions that costs as much as this one, which has fewer, and `many`, which has more. By
-    /// the quadrangle inequality: where a partition of one lies inside a partition of the other, both paths may change
-    /// over, and neither costs more then.
+    /// A path of `partitions` partitions that costs as much as this one, which has fewer, and `many`, which has more.
+    /// By the quadrangle inequality: where a partition of one lies inside a partition of the other, both paths may
+    /// change over, and neither costs more then.
     fn joined(&self, many: &Self, partitions: usize) -> Self {
         let ahead = partitions - self.partitions();
         for (at, ends) in self.places.windows(2).enumerate() {

@@ -70,8 +70,8 @@ impl Statements<'_> {
     }
 
     /// Runs them all and gives what the last one gave; the rows of those in front of it are read to their end before
-    /// the next one runs. Without `autocommit` each begins a transaction as [`Connection::begin_implicitly`] does; `sql` is
-    /// their text.
+    /// the next one runs. Without `autocommit` each begins a transaction as [`Connection::begin_implicitly`] does;
+    /// `sql` is their text.
     ///
     /// # Errors
     /// That of the first statement that fails; none after it runs.

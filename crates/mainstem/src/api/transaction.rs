@@ -58,8 +58,8 @@ impl Connection {
 }
 
 impl Connection {
-    /// Begins a transaction for `sql` where none is open, unless it begins or ends one itself, or needs none as SET: for
-    /// interfaces that have autocommit off, as DB-API and ODBC mean it.
+    /// Begins a transaction for `sql` where none is open, unless it begins or ends one itself, or needs none as SET:
+    /// for interfaces that have autocommit off, as DB-API and ODBC mean it.
     ///
     /// ```
     /// # fn main() -> mainstem::Result<()> {
