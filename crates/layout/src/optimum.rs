@@ -3,9 +3,9 @@
 //! Comes in: the terms of the blocks, and limits. Goes out: the best partitioning that keeps them.
 //!
 //! 1. The cost is a sum over partitions. One of the blocks `a` to `b` costs `w(a, b)`, the sum of
-//!    `backward[i] (i - a) + forward[i] (b - i)` over its blocks; its boundary costs the sum of `partitions[i]` over all
-//!    `i <= b`. So the best cost of the first blocks is the least over where their last partition begins: a shortest
-//!    path.
+//!    `backward[i] (i - a) + forward[i] (b - i)` over its blocks; its boundary costs the sum of `partitions[i]` over
+//!    all `i <= b`. So the best cost of the first blocks is the least over where their last partition begins: a
+//!    shortest path.
 //! 2. `w(a, c) + w(b, d) <= w(a, d) + w(b, c)` for `a <= b <= c <= d`, for backward and forward terms are not negative
 //!    (the quadrangle inequality). So the best beginning only moves on as the end does, and a queue of candidates finds
 //!    all of them in O(N log N) (Galil and Park 1992). A greatest size of partitions, and blocks after which none may

@@ -1,8 +1,8 @@
 //! Opening and closing.
 //!
-//! A folder is opened once in a process: who opens it again by a [`SharedDatabase`] shares the database, whichever interface
-//! he comes by. It is closed with its last handle, whatever results are still read. A child process that was forked has
-//! copies of the handles, which it neither uses nor closes.
+//! A folder is opened once in a process: who opens it again by a [`SharedDatabase`] shares the database, whichever
+//! interface he comes by. It is closed with its last handle, whatever results are still read. A child process that was
+//! forked has copies of the handles, which it neither uses nor closes.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
