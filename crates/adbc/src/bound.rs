@@ -21,11 +21,13 @@ pub(crate) struct BoundRows {
     batches: Reader,
     columns: Arc<[ResultColumn]>,
     rows: std::vec::IntoIter<Vec<Value>>,
+    by_name: Option<bool>,
 }
 
 impl BoundRows {
-    pub(crate) fn new(batches: Reader) -> Self {
-        Self { batches, columns: Arc::from([]), rows: Vec::new().into_iter() }
+    /// `by_name` says whether values go by the names of parameters, if that is not to be found out.
+    pub(crate) fn new(batches: Reader, by_name: Option<bool>) -> Self {
+        Self { batches, columns: Arc::from([]), rows: Vec::new().into_iter(), by_name }
     }
 
     /// The next row.
@@ -44,7 +46,7 @@ impl BoundRows {
     /// `row` as values for `statement`.
     fn params<'v>(&'v self, statement: &Statement<'_>, row: &'v [Value]) -> Result<Vec<ValueRef<'v>>> {
         let value = |at: usize| Some(self.columns.get(at)?.value_of(row.get(at)?));
-        match places(statement.parameter_names(), self.columns.iter().map(ResultColumn::name))? {
+        match places(statement.parameter_names(), &self.columns, self.by_name)? {
             Some(places) => Ok(places.into_iter().filter_map(value).collect()),
             None => Ok((0..row.len()).filter_map(value).collect()),
         }
@@ -104,10 +106,10 @@ impl BoundRows {
 ///
 /// # Errors
 /// 08P01 for a name that no column has.
-fn places<'c>(names: &[Box<str>], columns: impl Iterator<Item = &'c str>) -> Result<Option<Vec<usize>>> {
-    let columns: Vec<&str> = columns.collect();
+fn places(names: &[Box<str>], columns: &[ResultColumn], by_name: Option<bool>) -> Result<Option<Vec<usize>>> {
+    let columns: Vec<&str> = columns.iter().map(ResultColumn::name).collect();
     let are_numbered = columns.iter().enumerate().all(|(at, name)| name.is_empty() || *name == at.to_string());
-    if names.is_empty() || are_numbered {
+    if names.is_empty() || !by_name.unwrap_or(!are_numbered) {
         return Ok(None);
     }
     let place = |name: &str| {
@@ -135,14 +137,13 @@ impl Repeated {
     pub(crate) fn new(
         session: &Arc<Session>,
         statement: OwnedStatement,
-        bound: Reader,
+        rows: BoundRows,
         keeps_views: bool,
     ) -> Result<Self> {
-        let statement = typed(&session.connection, statement, &bound.schema())?;
+        let statement = typed(&session.connection, statement, &rows)?;
         let schema = statement.statement().schema().map_err(|error| adbc(&error))?;
         let schema = shown(&schema.unwrap_or_else(|| Arc::new(Schema::empty())), keeps_views);
-        let (session, rows) = (session.clone(), BoundRows::new(bound));
-        let mut repeated = Self { session, statement, rows, running: None, keeps_views, schema };
+        let mut repeated = Self { session: session.clone(), statement, rows, running: None, keeps_views, schema };
         repeated.running = repeated.begin()?;
         Ok(repeated)
     }
@@ -184,15 +185,15 @@ impl RecordBatchReader for Repeated {
     }
 }
 
-/// `statement`, where parameters whose context tells no type have those of the columns of `bound`.
-fn typed(connection: &Arc<Connection>, statement: OwnedStatement, bound: &SchemaRef) -> Result<OwnedStatement> {
+/// `statement`, where parameters whose context tells no type have the types of the columns of `bound`.
+fn typed(connection: &Arc<Connection>, statement: OwnedStatement, bound: &BoundRows) -> Result<OwnedStatement> {
     let raised = |error: mainstem::Error| adbc(&error);
     let types = statement.statement().parameter_types().map_err(raised)?;
     if types.iter().all(Option::is_some) {
         return Ok(statement);
     }
-    let (columns, _) = values_of(&RecordBatch::new_empty(bound.clone())).map_err(raised)?;
-    let names = places(statement.statement().parameter_names(), columns.iter().map(ResultColumn::name))?;
+    let (columns, _) = values_of(&RecordBatch::new_empty(bound.batches.schema())).map_err(raised)?;
+    let names = places(statement.statement().parameter_names(), &columns, bound.by_name)?;
     let places = names.unwrap_or_else(|| (0..columns.len()).collect());
     if places.len() != types.len() {
         return Ok(statement);

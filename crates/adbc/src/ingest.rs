@@ -1,7 +1,7 @@
 //! Rows that are bound, into a table: bulk ingestion.
 //!
 //! The stream is a table of the program for one statement: `INSERT INTO ... SELECT`, or `CREATE TABLE ... AS SELECT`.
-//! So values are checked and converted as those of any query, and all of the rows go in or none.
+//! So values are checked and converted as in any query, and all of the rows go in or none.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,6 +1,6 @@
 //! What there is in the database: the tables that ADBC has for catalogs, schemas, tables, columns and constraints.
 //!
-//! Comes in: how deep to look, and patterns of names (those of LIKE). Goes out: one batch. It is read from
+//! Comes in: how deep to look, and patterns of names, as LIKE has them. Goes out: one batch. It is read from
 //! `information_schema`, as of the connection's transaction.
 
 use std::sync::Arc;

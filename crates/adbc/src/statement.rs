@@ -3,7 +3,7 @@
 //! Comes in: a text, or a table to fill; rows that are bound. Goes out: a stream, or how many rows were written.
 //!
 //! 1. A text without rows bound runs as it is: one statement or several, of which the last one's rows are given.
-//! 2. With rows bound it runs once for each of them. What gives rows gives those of all, one after the other, as they
+//! 2. With rows bound it runs once for each of them. A query gives the rows of all runs, one after the other, as they
 //!    are read; a write is all or none.
 //! 3. A table that is set takes the rows bound (`ingest`).
 //!
@@ -35,6 +35,8 @@ const BIND_BY_NAME: &str = "adbc.statement.bind_by_name";
 pub struct MainstemStatement {
     session: Arc<Session>,
     keeps_views: AtomicBool,
+    /// Whether bound values go by name, if the program has said so.
+    binds_by_name: Option<bool>,
     state: Mutex<State>,
 }
 
@@ -61,7 +63,7 @@ impl State {
 impl MainstemStatement {
     pub(crate) fn new(session: Arc<Session>) -> Self {
         let keeps_views = AtomicBool::new(session.keeps_views.load(Ordering::Relaxed));
-        Self { session, keeps_views, state: Mutex::default() }
+        Self { session, keeps_views, binds_by_name: None, state: Mutex::default() }
     }
 
     fn keeps_views(&self) -> bool {
@@ -96,12 +98,12 @@ impl MainstemStatement {
         })
     }
 
-    /// Runs the text for each of `rows`, all or none; how many rows were written, and those of RETURNING.
+    /// Runs the text for each of `rows`, all or none; how many rows were written, and what RETURNING gives.
     fn run_many(&self, state: &State, rows: Reader) -> Result<(u64, Vec<RecordBatch>)> {
         let text = state.text()?;
         self.session.begin_implicitly(text)?;
         let prepared = self.prepared(state)?;
-        BoundRows::new(rows).write(&self.session, &prepared.statement(), self.keeps_views())
+        BoundRows::new(rows, self.binds_by_name).write(&self.session, &prepared.statement(), self.keeps_views())
     }
 }
 
@@ -116,8 +118,10 @@ impl Optionable for MainstemStatement {
             | OptionStatement::TargetCatalog
             | OptionStatement::TargetDbSchema
             | OptionStatement::Temporary => self.state.get_mut().ingest.set(&key, value),
-            // Parameters with names take their values by them in any case.
-            _ if name == BIND_BY_NAME => options::truth(&name, value).map(|_| ()),
+            _ if name == BIND_BY_NAME => {
+                self.binds_by_name = Some(options::truth(&name, value)?);
+                Ok(())
+            }
             OptionStatement::Incremental if !options::truth(&name, value.clone())? => Ok(()),
             _ if name == VIEWS => {
                 self.keeps_views.store(options::truth(&name, value)?, Ordering::Relaxed);
@@ -178,17 +182,15 @@ impl Statement for MainstemStatement {
         };
         let prepared = self.prepared(&state)?;
         let schema = prepared.statement().schema().map_err(|error| adbc(&error))?;
-        let Some(schema) = schema.filter(|_| !prepared.statement().writes()) else {
+        if schema.is_none() || prepared.statement().writes() {
             let (_, returned) = self.run_many(&state, bound)?;
             let given = returned.first().map(RecordBatch::schema);
-            let schema = prepared.statement().schema().map_err(|error| adbc(&error))?;
             let schema = given.or_else(|| Some(shown(&schema?, self.keeps_views())));
             return Ok(Box::new(schema.map_or_else(Ready::nothing, |schema| Ready::new(schema, returned))));
-        };
-        drop(schema);
+        }
         self.session.begin_implicitly(state.text()?)?;
-        let repeated = Repeated::new(&self.session, prepared, bound, self.keeps_views())?;
-        Ok(Box::new(repeated))
+        let rows = BoundRows::new(bound, self.binds_by_name);
+        Ok(Box::new(Repeated::new(&self.session, prepared, rows, self.keeps_views())?))
     }
 
     fn execute_update(&mut self) -> Result<Option<i64>> {

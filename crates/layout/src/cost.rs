@@ -74,9 +74,9 @@ impl Partitioning {
 pub struct Terms {
     /// Whatever the partitioning.
     pub fixed: Vec<f64>,
-    /// For each block of its partition in front of it.
+    /// For each block of its partition before it.
     pub backward: Vec<f64>,
-    /// For each block of its partition behind it.
+    /// For each block of its partition after it.
     pub forward: Vec<f64>,
     /// For each partition from its own to the last one. It may be negative: an update that comes in from in front ends
     /// its ripple here.

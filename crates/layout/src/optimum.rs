@@ -100,7 +100,7 @@ struct Way {
 
 /// The shortest way to the last place.
 struct Path {
-    /// Places in front of and behind each partition.
+    /// Where each partition begins, and where the last one ends.
     places: Vec<usize>,
 }
 
@@ -153,10 +153,10 @@ impl Problem {
         if end - begin > self.partition_blocks_max {
             return None;
         }
-        let (before, behind) = (self.backward[from], self.backward[to]);
-        let backward = (behind.1 - before.1) - begin as i128 * (behind.0 - before.0);
-        let (before, behind) = (self.forward[from], self.forward[to]);
-        let forward = (end as i128 - 1) * (behind.0 - before.0) - (behind.1 - before.1);
+        let (before, after) = (self.backward[from], self.backward[to]);
+        let backward = (after.1 - before.1) - begin as i128 * (after.0 - before.0);
+        let (before, after) = (self.forward[from], self.forward[to]);
+        let forward = (end as i128 - 1) * (after.0 - before.0) - (after.1 - before.1);
         Some(backward + forward + self.partitions[to])
     }
 

@@ -44,7 +44,7 @@ impl Counted {
                 self.read_partition((partitions[first].0, partitions[last].1));
             }
             Operation::Insert(key) => {
-                // The free slot behind the last partition comes forward, a block of each partition, and the last
+                // The free slot after the last partition comes forward, a block of each partition, and the last
                 // partition is touched where its slot comes from, and where it ends.
                 self.move_slot();
                 (of(blocks.of(key))..partitions.len()).for_each(|_| self.move_slot());

@@ -68,7 +68,7 @@ fn by_plain_program(terms: &Terms, limits: &Limits) -> Option<f64> {
             if end < blocks && limits.cuts.as_ref().is_some_and(|cuts| !cuts[end - 1]) {
                 continue;
             }
-            // Growing the partition by a block in front moves all blocks behind it.
+            // Growing the partition by a block in front moves all later blocks.
             let (mut cost, mut backward, mut forward) = (0.0, 0.0, 0.0);
             for begin in (end.saturating_sub(size)..end).rev() {
                 cost += backward;

@@ -395,8 +395,14 @@ def test_values_of_dictionaries_and_of_names(con):
             assert raised.value.sqlstate == "22008"
         cursor.execute("SELECT :b AS b, :a AS a", pyarrow.table({"a": [1.5], "b": [5]}))
         assert cursor.fetchall() == [(5, 1.5)]
+        cursor.adbc_statement.set_options(**{"adbc.statement.bind_by_name": "false"})
+        cursor.execute("SELECT :b AS b, :a AS a", pyarrow.table({"a": [1], "b": [5]}))
+        assert cursor.fetchall() == [(1, 5)]
         cursor.execute("SELECT :a::int", {"a": 7})
         assert cursor.fetchall() == [(7,)]
+        cursor.execute("SELECT :a::int", (8,))
+        assert cursor.fetchall() == [(8,)]
+        cursor.adbc_statement.set_options(**{"adbc.statement.bind_by_name": "true"})
         with pytest.raises(dbapi.Error) as raised:
             cursor.execute("SELECT :k", pyarrow.table({"kk": [1]}))
         assert raised.value.sqlstate == "08P01"

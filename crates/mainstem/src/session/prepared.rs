@@ -85,7 +85,7 @@ impl Prepared {
         self.plans.are_kept() == Some(false)
     }
 
-    /// Whether it writes: its rows are those of RETURNING.
+    /// Whether it writes: it gives rows by RETURNING alone.
     pub(crate) fn writes(&self) -> bool {
         let writes = |statement: &Statement| {
             Ok(matches!(statement, Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_)))

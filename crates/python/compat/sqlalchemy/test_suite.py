@@ -5,4 +5,4 @@ from sqlalchemy.testing.suite import LongNameBlowoutTest as _LongNameBlowoutTest
 
 class LongNameBlowoutTest(_LongNameBlowoutTest):
     def ix(self, metadata, connection):
-        config.skip_test("there are no indexes beside keys")
+        config.skip_test("there are no indexes but keys")

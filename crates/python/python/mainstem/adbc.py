@@ -38,8 +38,8 @@ def connect(
 ) -> Any:
     """A connection of ``adbc_driver_manager.dbapi`` to the database in folder ``path``, or to one in memory.
 
-    It shares the database with connections of ``mainstem.connect`` in the same process. ``options`` are those of the
-    driver, ``{"mainstem.synchronous": "normal"}``.
+    It shares the database with connections of ``mainstem.connect`` in the same process. ``options`` are the
+    driver's, ``{"mainstem.synchronous": "normal"}``.
     """
     from adbc_driver_manager import dbapi
 

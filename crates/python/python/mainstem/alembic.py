@@ -39,7 +39,7 @@ class MainstemImpl(DefaultImpl):
         metadata_unique_constraints: Any,
         metadata_indexes: Any,
     ) -> None:
-        # The indexes that are told are those of constraints; a unique index of a model is a constraint, others are left out.
+        # The indexes that are told belong to constraints; a unique index of a model is a constraint, others are left out.
         for index in list(conn_indexes):
             conn_indexes.remove(index)
         there = {constraint.name for constraint in conn_unique_constraints}

@@ -95,7 +95,7 @@ class MainstemDDLCompiler(postgresql.PGDDLCompiler):
     def visit_create_index(self, create: Any, **kw: Any) -> Any:
         index = create.element
         if not index.unique:
-            _left_out(f"index {index.name} of {index.table.name}: there are none beside keys", "indexes" in self.dialect.omit)
+            _left_out(f"index {index.name} of {index.table.name}: there are none but keys", "indexes" in self.dialect.omit)
             return _NOTHING
         options = index.dialect_options["postgresql"]
         if options["where"] is not None or not all(isinstance(part, schema.Column) for part in index.expressions):
@@ -141,7 +141,7 @@ class MainstemDDLCompiler(postgresql.PGDDLCompiler):
 
 
 class MainstemTypeCompiler(postgresql.PGTypeCompiler):
-    """Types. JSON is a text, a NUMERIC without digits has those of a cast to NUMERIC."""
+    """Types. JSON is a text, a NUMERIC without digits has as many as a cast to NUMERIC."""
 
     def visit_JSON(self, type_: Any, **kw: Any) -> str:
         return "TEXT"

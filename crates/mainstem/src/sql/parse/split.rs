@@ -43,7 +43,7 @@ const NO_TRANSACTION: [&str; 13] = [
     "discard",
 ];
 
-/// The texts of the statements in `text`; those of nothing but blanks and comments are left out.
+/// The texts of the statements in `text`; what is nothing but blanks and comments is left out.
 pub(crate) fn statement_texts(text: &str) -> Vec<&str> {
     let (statements, rest) = split_statements(text);
     statements.into_iter().chain([rest]).filter(|statement| !without_comments(statement).is_empty()).collect()
